@@ -1,0 +1,122 @@
+#include "tensor/arena.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "base/error.h"
+
+namespace quipu::arena {
+namespace {
+
+constexpr std::size_t kRegionBytes = std::size_t{32} << 20;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+struct Block {
+  std::size_t bytes;
+  bool free;
+  bool region_start;
+};
+
+class Arena {
+ public:
+  void* allocate(std::size_t bytes) {
+    bytes = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    const std::lock_guard lock(mutex_);
+    auto found = free_.lower_bound({bytes, nullptr});
+    if (found == free_.end()) {
+      add_region(bytes);
+      found = free_.lower_bound({bytes, nullptr});
+    }
+    char* const start = found->second;
+    const auto block = blocks_.find(start);
+    free_.erase(found);
+    block->second.free = false;
+    if (block->second.bytes > bytes) {
+      const std::size_t rest = block->second.bytes - bytes;
+      block->second.bytes = bytes;
+      blocks_.emplace(start + bytes, Block{rest, true, false});
+      free_.emplace(rest, start + bytes);
+    }
+    usage_.in_use += bytes;
+    usage_.high_water = std::max(usage_.high_water, usage_.in_use);
+#ifndef NDEBUG
+    std::memset(start, 0xff, bytes);
+#endif
+    return start;
+  }
+
+  void release(void* pointer) noexcept {
+    const std::lock_guard lock(mutex_);
+    auto block = blocks_.find(static_cast<char*>(pointer));
+    usage_.in_use -= block->second.bytes;
+    if (const auto next = std::next(block); joins(next)) {
+      free_.erase({next->second.bytes, next->first});
+      block->second.bytes += next->second.bytes;
+      blocks_.erase(next);
+    }
+    if (!block->second.region_start) {
+      if (const auto before = std::prev(block); before->second.free) {
+        free_.erase({before->second.bytes, before->first});
+        before->second.bytes += block->second.bytes;
+        blocks_.erase(block);
+        block = before;
+      }
+    }
+    block->second.free = true;
+    free_.emplace(block->second.bytes, block->first);
+  }
+
+  Usage usage() {
+    const std::lock_guard lock(mutex_);
+    return usage_;
+  }
+
+  void reset_high_water() {
+    const std::lock_guard lock(mutex_);
+    usage_.high_water = usage_.in_use;
+  }
+
+ private:
+  bool joins(std::map<char*, Block>::iterator next) const {
+    return next != blocks_.end() && next->second.free && !next->second.region_start;
+  }
+
+  void add_region(std::size_t bytes) {
+    const std::size_t wanted = std::max(kRegionBytes, (bytes + kHugePage - 1) / kHugePage * kHugePage);
+    void* const memory = mmap(nullptr, wanted + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      throw InputError("memory: {} bytes more are not to be had ({} are in use); use a smaller model, batch or length",
+                       wanted, usage_.in_use);
+    }
+    const auto address = reinterpret_cast<std::uintptr_t>(memory);
+    char* const start = static_cast<char*>(memory) + (kHugePage - address % kHugePage) % kHugePage;
+    madvise(start, wanted, MADV_HUGEPAGE);  // a wish: without huge pages all works, slower
+    blocks_.emplace(start, Block{wanted, true, true});
+    free_.emplace(wanted, start);
+    usage_.reserved += wanted;
+  }
+
+  std::mutex mutex_;
+  std::map<char*, Block> blocks_;                 // by address
+  std::set<std::pair<std::size_t, char*>> free_;  // by size, then address
+  Usage usage_{};
+};
+
+Arena& instance() {
+  static Arena* const arena = new Arena;  // never destroyed: tensors in static objects may outlive it
+  return *arena;
+}
+
+}  // namespace
+
+void* allocate(std::size_t bytes) { return instance().allocate(bytes); }
+void release(void* block) noexcept { instance().release(block); }
+Usage usage() { return instance().usage(); }
+void reset_high_water() { instance().reset_high_water(); }
+
+}  // namespace quipu::arena

@@ -1,0 +1,30 @@
+#pragma once
+#include "base/real.h"
+
+/// SIMD kernels over contiguous arrays, dispatched at run time to the widest instructions of the CPU (Highway). They
+/// run on the calling thread, never allocate, and give the same result whatever the number of threads. Output may be
+/// the same array as an input, never a partly overlapping one. Sums run in a fixed order.
+namespace quipu::inline QUIPU_REAL_NS::kernels {
+
+void fill(Real* y, Real value, Index n);
+void add_into(Real* y, const Real* x, Index n);                     ///< y += x
+void add(Real* y, const Real* a, const Real* b, Index n);           ///< y = a + b
+void axpy(Real* y, Real a, const Real* x, Index n);                 ///< y += a x
+void scale(Real* y, Real a, const Real* x, Index n);                ///< y = a x
+void multiply(Real* y, const Real* a, const Real* b, Index n);      ///< y = a b
+void multiply_add(Real* y, const Real* a, const Real* b, Index n);  ///< y += a b
+Real dot(const Real* a, const Real* b, Index n);
+Real sum(const Real* x, Index n);
+Real sum_of_squares(const Real* x, Index n);
+Real max(const Real* x, Index n);  ///< n >= 1
+bool all_finite(const Real* x, Index n);
+
+void exp(Real* y, const Real* x, Index n);                            ///< y = e^x
+void exp_shifted(Real* y, const Real* x, Real shift, Index n);        ///< y = e^(x - shift)
+void exp_difference(Real* y, const Real* a, const Real* b, Index n);  ///< y = e^(a - b)
+/// y = x e^(a - b): rows of a scan scaled by a difference of cumulative log decays.
+void multiply_exp_difference(Real* y, const Real* x, const Real* a, const Real* b, Index n);
+/// y = e^(scale x - shift), and the sum of the results: one row of a softmax whose maximum is known.
+Real exp_scaled_sum(Real* y, const Real* x, Real scale, Real shift, Index n);
+
+}  // namespace quipu::inline QUIPU_REAL_NS::kernels
