@@ -1,0 +1,67 @@
+#include "grad/ops_linear.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "tensor/blas.h"
+#include "tensor/kernels.h"
+
+namespace quipu::inline QUIPU_REAL_NS {
+
+void linear_into(Matrix y, Matrix x, const Tensor& weight, const Tensor& bias) {
+  if (x.cols != weight.extent(1) || y.cols != weight.extent(0))
+    throw ShapeError("linear: input width {} and output width {} for a weight of shape {}", x.cols, y.cols,
+                     weight.shape().text());
+  if (bias.defined())
+    for (Index r = 0; r < y.rows; ++r) std::copy_n(bias.data(), y.cols, y.row(r));
+  const Real beta = bias.defined() ? Real{1} : Real{0};
+  if (x.rows == 1)
+    blas::multiply_vector(y.data, weight.matrix(), x.data, beta);
+  else
+    blas::multiply_bt(y, x, weight.matrix(), beta);
+}
+
+Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias) {
+  const Index out = weight.extent(0);
+  Shape shape = x.shape();
+  shape[-1] = out;
+  Tensor y(shape);
+  linear_into(y.matrix(), x.value().matrix(), weight.value(), bias.value());
+  return tape.record(std::move(y), {&x, &weight, &bias},
+                     [x = weight.wants_gradient() ? x.value() : Tensor{}, w = weight.value(), dx = x.gradient(),
+                      dw = weight.gradient(), db = bias.gradient()](const Tensor& dy) {
+                       const Matrix dy_rows = dy.matrix();
+                       if (dx) {
+                         const auto [target, beta] = dx->target(dy_rows.rows, w.extent(1));
+                         blas::multiply(target, dy_rows, w.matrix(), beta);
+                       }
+                       if (dw) {
+                         const auto [target, beta] = dw->target(w.extent(0), w.extent(1));
+                         blas::multiply_at(target, dy_rows, x.matrix(), beta);
+                       }
+                       if (db) {
+                         const auto [target, beta] = db->target(1, dy_rows.cols);
+                         if (beta == 0) kernels::fill(target.data, 0, target.cols);
+                         add_column_sums(target.data, dy_rows);
+                       }
+                     });
+}
+
+void add_column_sums(Real* sum, Matrix y) {
+  constexpr Index kRows = 64;
+  const Index blocks = (y.rows + kRows - 1) / kRows;
+  std::vector<Real> partial(static_cast<std::size_t>(blocks * y.cols), 0);
+#pragma omp parallel for schedule(static)
+  for (Index block = 0; block < blocks; ++block) {
+    Real* const mine = partial.data() + block * y.cols;
+    for (Index r = block * kRows; r < std::min(y.rows, (block + 1) * kRows); ++r)
+      kernels::add_into(mine, y.row(r), y.cols);
+  }
+  for (Index c = 0; c < y.cols; ++c) {
+    double total = 0;
+    for (Index block = 0; block < blocks; ++block) total += partial[static_cast<std::size_t>(block * y.cols + c)];
+    sum[c] += static_cast<Real>(total);
+  }
+}
+
+}  // namespace quipu::inline QUIPU_REAL_NS

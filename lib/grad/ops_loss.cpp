@@ -1,0 +1,114 @@
+#include "grad/ops_loss.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "grad/ops_linear.h"
+#include "tensor/blas.h"
+#include "tensor/kernels.h"
+
+namespace quipu::inline QUIPU_REAL_NS {
+namespace {
+
+constexpr Index kSliceRows = 256;
+
+/// Turns a row of logits into the gradient of its smoothed loss, times `scale` (where `gradient`); returns the nll and
+/// the smoothed loss.
+std::pair<double, double> score_row(Real* logits, Index vocab, std::int32_t target, double smoothing, double scale,
+                                    bool gradient) {
+  const Real highest = kernels::max(logits, vocab);
+  const double at_target = logits[target];
+  const double sum_logits = smoothing == 0 ? 0 : static_cast<double>(kernels::sum(logits, vocab));
+  const double total = kernels::exp_scaled_sum(logits, logits, 1, highest, vocab);
+  const double log_total = std::log(total) + static_cast<double>(highest);
+  const double nll = log_total - at_target;
+  const auto n = static_cast<double>(vocab);
+  const double smoothed = (1 - smoothing) * nll + smoothing * (log_total - sum_logits / n);
+  if (gradient) {
+    kernels::scale(logits, static_cast<Real>(scale / total), logits, vocab);
+    if (smoothing != 0)
+      for (Index i = 0; i < vocab; ++i) logits[i] -= static_cast<Real>(scale * smoothing / n);
+    logits[target] -= static_cast<Real>(scale * (1 - smoothing));
+  }
+  return {nll, smoothed};
+}
+
+void check_targets(std::span<const std::int32_t> targets, Index rows, Index vocab) {
+  if (static_cast<Index>(targets.size()) != rows)
+    throw ShapeError("loss: {} targets for {} rows", targets.size(), rows);
+  for (const std::int32_t target : targets)
+    if (target != kNoTarget && (target < 0 || target >= vocab))
+      throw InputError(
+          "loss: token id {} is outside the vocabulary (size {}); convert the text with the model's tokenizer", target,
+          vocab);
+}
+
+struct Gradients {
+  Tensor hidden, weight, bias;
+};
+
+/// Of one slice of logits (already their own gradient).
+void slice_gradients(Matrix dlogits, Matrix hidden, const Tensor& weight, Index begin, Gradients& d) {
+  const Real beta = begin == 0 ? Real{0} : Real{1};
+  if (d.hidden.defined())
+    blas::multiply(d.hidden.matrix().slice(begin, begin + dlogits.rows), dlogits, weight.matrix());
+  if (d.weight.defined()) blas::multiply_at(d.weight.matrix(), dlogits, hidden, beta);
+  if (d.bias.defined()) add_column_sums(d.bias.data(), dlogits);
+}
+
+}  // namespace
+
+LossOutput projected_cross_entropy(Tape& tape, const Var& hidden, const Var& weight, const Var& bias,
+                                   std::span<const std::int32_t> targets, const LossOptions& options) {
+  const Matrix x = hidden.value().matrix();
+  const Index rows = x.rows, vocab = weight.extent(0);
+  check_targets(targets, rows, vocab);
+  LossOutput out;
+  out.nll_nats.assign(targets.size(), 0);
+  out.tokens = rows - std::count(targets.begin(), targets.end(), kNoTarget);
+  const double divisor = options.divisor > 0 ? options.divisor : static_cast<double>(std::max<Index>(out.tokens, 1));
+
+  const bool gradient = tape.needs({&hidden, &weight, &bias});
+  Gradients d;
+  if (gradient && hidden.wants_gradient()) d.hidden = Tensor(hidden.shape());
+  if (gradient && weight.wants_gradient()) d.weight = Tensor(weight.shape());
+  if (gradient && bias.wants_gradient()) d.bias = Tensor::zeros(bias.shape());
+
+  const Tensor buffer({std::min(rows, kSliceRows), vocab});
+  std::vector<double> smoothed(targets.size(), 0);
+  for (Index begin = 0; begin < rows; begin += kSliceRows) {
+    const Index end = std::min(rows, begin + kSliceRows);
+    const Matrix logits = buffer.matrix().slice(0, end - begin), slice = x.slice(begin, end);
+    const auto scored = targets.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    if (!gradient && std::all_of(scored.begin(), scored.end(), [](auto t) { return t == kNoTarget; })) continue;
+    linear_into(logits, slice, weight.value(), bias.value());
+#pragma omp parallel for schedule(static)
+    for (Index r = begin; r < end; ++r) {
+      const auto i = static_cast<std::size_t>(r);
+      Real* const row = logits.row(r - begin);
+      if (targets[i] == kNoTarget)
+        kernels::fill(row, 0, vocab);
+      else
+        std::tie(out.nll_nats[i], smoothed[i]) =
+            score_row(row, vocab, targets[i], options.smoothing, 1 / divisor, gradient);
+    }
+    if (gradient) slice_gradients(logits, slice, weight.value(), begin, d);
+  }
+
+  double loss_sum = 0;
+  for (std::size_t i = 0; i < targets.size(); ++i) out.nll_sum_nats += out.nll_nats[i], loss_sum += smoothed[i];
+  out.loss =
+      tape.record(Tensor::full({1}, static_cast<Real>(loss_sum / divisor)), {&hidden, &weight, &bias},
+                  [d, dh = hidden.gradient(), dw = weight.gradient(), db = bias.gradient()](const Tensor& dy) {
+                    const Real factor = dy.data()[0];
+                    for (const auto& [slot, gradient_of] : {std::pair{dh, d.hidden}, {dw, d.weight}, {db, d.bias}}) {
+                      if (!slot) continue;
+                      if (factor != 1)
+                        kernels::scale(gradient_of.data(), factor, gradient_of.data(), gradient_of.count());
+                      slot->add(gradient_of);
+                    }
+                  });
+  return out;
+}
+
+}  // namespace quipu::inline QUIPU_REAL_NS

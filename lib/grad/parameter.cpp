@@ -1,0 +1,71 @@
+#include "grad/parameter.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tensor/kernels.h"
+
+namespace quipu::inline QUIPU_REAL_NS {
+
+Initializer constant(double value) {
+  return [value](std::span<Real> values, const Rng&) {
+    std::fill(values.begin(), values.end(), static_cast<Real>(value));
+  };
+}
+
+Initializer normal(double deviation) {
+  return [deviation](std::span<Real> values, const Rng& rng) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<Real>(deviation * rng.normal(i));
+  };
+}
+
+Initializer uniform(double bound) {
+  return [bound](std::span<Real> values, const Rng& rng) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<Real>(bound * (2 * rng.uniform(i) - 1));
+  };
+}
+
+Initializer xavier_uniform(Index out, Index in, double gain) {
+  return uniform(gain * std::sqrt(6.0 / static_cast<double>(in + out)));
+}
+
+Parameter undecayed(const Shape& shape, Initializer init) { return {shape, std::move(init), {true, false, 1}}; }
+Parameter buffer(const Shape& shape, Initializer init) { return {shape, std::move(init), {false, false, 0}}; }
+
+Parameters::Parameters(const std::function<void(const ParameterVisitor&)>& visit, bool gradients) {
+  constexpr Index kAlign = 16;  // each parameter starts on a cache line
+  visit(ParameterVisitor([this](const std::string& name, Parameter& parameter) {
+    auto& list = parameter.traits().trainable ? trainable_ : buffers_;
+    const Index begin = list.empty() ? 0 : (list.back().end + kAlign - 1) / kAlign * kAlign;
+    list.push_back({name, &parameter, begin, begin + parameter.shape().count()});
+  }));
+  const auto flat = [](const std::vector<Entry>& list) { return Tensor::zeros({list.empty() ? 0 : list.back().end}); };
+  values_ = flat(trainable_);
+  buffer_values_ = flat(buffers_);
+  if (gradients) gradients_ = flat(trainable_);
+  for (Entry& e : trainable_) {
+    e.parameter->value_ = values_.part(e.begin, e.parameter->shape());
+    e.parameter->gradient_ = gradients ? Gradient::bound(gradients_.part(e.begin, e.parameter->shape())) : nullptr;
+  }
+  for (Entry& e : buffers_) e.parameter->value_ = buffer_values_.part(e.begin, e.parameter->shape());
+}
+
+void Parameters::initialise(std::uint64_t seed) {
+  for (const Entry& e : all()) e.parameter->init_(e.parameter->value_.span(), Rng(seed, 0, rng_site(e.name.c_str())));
+}
+
+void Parameters::zero_gradients() { kernels::fill(gradients_.data(), 0, gradients_.count()); }
+
+std::vector<Parameters::Entry> Parameters::all() const {
+  std::vector<Entry> entries = trainable_;
+  entries.insert(entries.end(), buffers_.begin(), buffers_.end());
+  return entries;
+}
+
+const std::string& Parameters::name_at(Index index) const {
+  const auto after = std::upper_bound(trainable_.begin(), trainable_.end(), index,
+                                      [](Index i, const Entry& e) { return i < e.begin; });
+  return std::prev(after)->name;
+}
+
+}  // namespace quipu::inline QUIPU_REAL_NS

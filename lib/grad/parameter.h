@@ -1,0 +1,107 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "grad/tape.h"
+
+namespace quipu::inline QUIPU_REAL_NS {
+
+/// Fills a new parameter.
+using Initializer = std::function<void(std::span<Real> values, const Rng& rng)>;
+
+Initializer constant(double value);
+Initializer normal(double deviation);
+/// Uniform in [-bound, bound).
+Initializer uniform(double bound);
+/// Xavier's uniform for a matrix [out,in]: bound = gain sqrt(6 / (in + out)).
+Initializer xavier_uniform(Index out, Index in, double gain = 1);
+
+/// How a parameter is trained.
+struct ParameterTraits {
+  bool trainable = true;  ///< false: a buffer (random features, frozen keys); saved, never changed
+  bool decay = true;      ///< takes part in weight decay
+  double lr_scale = 1;
+};
+
+/// A named array of a model: its shape, how it starts and how it is trained. The numbers live in the flat arrays of the
+/// `Parameters` that the model is bound to.
+class Parameter {
+ public:
+  Parameter() = default;
+  Parameter(const Shape& shape, Initializer init, ParameterTraits traits = {})
+      : shape_(shape), init_(std::move(init)), traits_(traits) {}
+
+  const Shape& shape() const { return shape_; }
+  const ParameterTraits& traits() const { return traits_; }
+  const Tensor& value() const { return value_; }
+  /// On the tape: with a slot in the flat gradient array where the model trains.
+  Var var() const { return {value_, gradient_}; }
+  bool bound() const { return value_.defined(); }
+
+ private:
+  friend class Parameters;
+  Shape shape_;
+  Initializer init_;
+  ParameterTraits traits_;
+  Tensor value_;
+  std::shared_ptr<Gradient> gradient_;
+};
+
+/// A weight that takes no part in weight decay (norms, biases, decays).
+Parameter undecayed(const Shape& shape, Initializer init);
+/// A buffer: saved with the model, never trained.
+Parameter buffer(const Shape& shape, Initializer init);
+
+/// Visits the parameters of a module and, through `in`, of the modules inside it. A module's `visit` is the only list
+/// of its parameters and buffers: initialisation, files, counts and optimiser groups all use it.
+class ParameterVisitor {
+ public:
+  using Function = std::function<void(const std::string& name, Parameter& parameter)>;
+  explicit ParameterVisitor(Function function, std::string prefix = "")
+      : function_(std::move(function)), prefix_(std::move(prefix)) {}
+
+  void operator()(const std::string& name, Parameter& parameter) const { function_(prefix_ + name, parameter); }
+  ParameterVisitor in(const std::string& scope) const { return ParameterVisitor(function_, prefix_ + scope + "."); }
+
+ private:
+  Function function_;
+  std::string prefix_;
+};
+
+/// The flat arrays behind a model's parameters: all trainable values in one, their gradients in a second of the same
+/// order, the buffers in a third.
+class Parameters {
+ public:
+  struct Entry {
+    std::string name;
+    Parameter* parameter;
+    Index begin;  ///< offset of its first element in its array
+    Index end;
+  };
+
+  /// Lays out and binds what `visit` lists; values are undefined. Without `gradients` none are allocated (inference).
+  Parameters(const std::function<void(const ParameterVisitor&)>& visit, bool gradients);
+
+  /// Fills every parameter from its initialiser; each has a random stream of its own, by its name.
+  void initialise(std::uint64_t seed);
+  void zero_gradients();
+
+  std::span<Real> values() { return values_.span(); }
+  std::span<Real> gradients() { return gradients_.span(); }
+  const std::vector<Entry>& trainable() const { return trainable_; }
+  const std::vector<Entry>& buffers() const { return buffers_; }
+  /// Trainable first, then buffers.
+  std::vector<Entry> all() const;
+  /// Number of trainable numbers.
+  Index count() const { return trainable_.empty() ? 0 : trainable_.back().end; }
+  /// The name of the parameter that holds element `index` of the flat arrays.
+  const std::string& name_at(Index index) const;
+
+ private:
+  std::vector<Entry> trainable_, buffers_;
+  Tensor values_, gradients_, buffer_values_;
+};
+
+}  // namespace quipu::inline QUIPU_REAL_NS

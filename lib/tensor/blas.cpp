@@ -1,0 +1,77 @@
+#include "tensor/blas.h"
+
+#include <cblas.h>
+
+#include <cmath>
+#include <vector>
+
+namespace quipu::inline QUIPU_REAL_NS::blas {
+namespace {
+
+#ifdef QUIPU_DOUBLE
+constexpr auto kGemm = cblas_dgemm;
+constexpr auto kGemv = cblas_dgemv;
+#else
+constexpr auto kGemm = cblas_sgemm;
+constexpr auto kGemv = cblas_sgemv;
+#endif
+
+blasint to_int(Index n) { return static_cast<blasint>(n); }
+
+void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, Index inner, Matrix c, Matrix a, Matrix b, Real beta, Real alpha) {
+  if (c.rows == 0 || c.cols == 0) return;
+  kGemm(CblasRowMajor, ta, tb, to_int(c.rows), to_int(c.cols), to_int(inner), alpha, a.data, to_int(a.stride), b.data,
+        to_int(b.stride), beta, c.data, to_int(c.stride));
+}
+
+}  // namespace
+
+void multiply(Matrix c, Matrix a, Matrix b, Real beta, Real alpha) {
+  gemm(CblasNoTrans, CblasNoTrans, a.cols, c, a, b, beta, alpha);
+}
+
+void multiply_bt(Matrix c, Matrix a, Matrix b, Real beta, Real alpha) {
+  gemm(CblasNoTrans, CblasTrans, a.cols, c, a, b, beta, alpha);
+}
+
+void multiply_at(Matrix c, Matrix a, Matrix b, Real beta, Real alpha) {
+  gemm(CblasTrans, CblasNoTrans, a.rows, c, a, b, beta, alpha);
+}
+
+void multiply_vector(Real* y, Matrix a, const Real* x, Real beta, Real alpha) {
+  kGemv(CblasRowMajor, CblasNoTrans, to_int(a.rows), to_int(a.cols), alpha, a.data, to_int(a.stride), x, 1, beta, y, 1);
+}
+
+std::string kernel_name() { return openblas_get_corename(); }
+std::string version() { return openblas_get_config(); }
+
+std::string narrow_kernel_advice() {
+  const std::string kernel = kernel_name();
+  const bool wide = kernel == "SkylakeX" || kernel == "Cooperlake" || kernel == "Sapphirerapids" || kernel == "Zen4";
+  if (wide || !__builtin_cpu_supports("avx512f")) return "";
+  return fmt::format(
+      "this CPU has AVX-512 but OpenBLAS runs its {} kernel; OPENBLAS_CORETYPE=SkylakeX is often faster here", kernel);
+}
+
+void require_sound() {
+  if (openblas_get_parallel() != 2)
+    throw InputError("OpenBLAS: {} is not its OpenMP build; install libopenblas0-openmp", version());
+  for (const auto& [m, n, k] : {std::tuple<Index, Index, Index>{3, 5, 7}, {17, 33, 65}, {64, 64, 64}, {129, 31, 200}}) {
+    std::vector<Real> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n)),
+        c(static_cast<std::size_t>(m * n));
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<Real>((i * 7 + 3) % 11) - 5;
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<Real>((i * 5 + 1) % 13) - 6;
+    multiply({c.data(), m, n, n}, {a.data(), m, k, k}, {b.data(), k, n, n});
+    for (Index i = 0; i < m; ++i)
+      for (Index j = 0; j < n; ++j) {
+        Real wanted = 0;  // small integers: exact in float
+        for (Index s = 0; s < k; ++s)
+          wanted += a[static_cast<std::size_t>(i * k + s)] * b[static_cast<std::size_t>(s * n + j)];
+        if (c[static_cast<std::size_t>(i * n + j)] != wanted)
+          throw InputError("OpenBLAS: its {} kernel computes wrong products on this CPU; set OPENBLAS_CORETYPE=Haswell",
+                           kernel_name());
+      }
+  }
+}
+
+}  // namespace quipu::inline QUIPU_REAL_NS::blas

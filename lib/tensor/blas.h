@@ -1,0 +1,29 @@
+#pragma once
+#include <string>
+
+#include "tensor/view.h"
+
+/// Matrix products: the only door to OpenBLAS. Large products are threaded by BLAS itself; inside a parallel region
+/// (one head's chunk) a call runs on its own thread.
+namespace quipu::inline QUIPU_REAL_NS::blas {
+
+/// c = alpha a b + beta c;  a: [m,k], b: [k,n], c: [m,n].
+void multiply(Matrix c, Matrix a, Matrix b, Real beta = 0, Real alpha = 1);
+/// c = alpha a b^T + beta c;  a: [m,k], b: [n,k].
+void multiply_bt(Matrix c, Matrix a, Matrix b, Real beta = 0, Real alpha = 1);
+/// c = alpha a^T b + beta c;  a: [k,m], b: [k,n].
+void multiply_at(Matrix c, Matrix a, Matrix b, Real beta = 0, Real alpha = 1);
+/// y = alpha a x + beta y;  a: [m,n], x: [n], y: [m].
+void multiply_vector(Real* y, Matrix a, const Real* x, Real beta = 0, Real alpha = 1);
+
+/// The kernel that OpenBLAS chose for this CPU, such as "SkylakeX".
+std::string kernel_name();
+/// Version and build options, such as "OpenBLAS 0.3.21 ...".
+std::string version();
+/// A line of advice where a wide CPU runs a narrow kernel, else empty.
+std::string narrow_kernel_advice();
+/// Throws InternalError unless this is the OpenMP build and a few odd shapes give what a plain loop gives: some
+/// versions compute wrong results on some CPUs.
+void require_sound();
+
+}  // namespace quipu::inline QUIPU_REAL_NS::blas
