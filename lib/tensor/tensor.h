@@ -21,7 +21,7 @@ class Tensor {
   bool defined() const { return storage_ != nullptr; }
   const Shape& shape() const { return shape_; }
   Index extent(int axis) const { return shape_[axis]; }
-  Index count() const { return shape_.count(); }
+  Index count() const { return storage_ ? shape_.count() : 0; }
   Real* data() const { return storage_.get(); }
   std::span<Real> span() const { return {data(), static_cast<std::size_t>(count())}; }
   View view() const { return {data(), shape_}; }

@@ -1,0 +1,91 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "grad/parameter.h"
+#include "mixers/options.h"
+#include "mixers/state.h"
+#include "scan/layout.h"
+
+namespace quipu::inline QUIPU_REAL_NS {
+
+/// Reusable room for a recurrent step, so that it allocates nothing once it has run: `take` hands out pieces, `clear`
+/// takes all back.
+class Scratch {
+ public:
+  Matrix take(Index rows, Index cols);
+  void clear() { used_ = 0; }
+
+ private:
+  std::vector<Tensor> pieces_;
+  std::size_t used_ = 0;
+};
+
+/// What a forward or a step knows beside its input.
+struct Context {
+  const Layout& layout;
+  bool training = false;   ///< dropout acts
+  bool keep_state = true;  ///< false: the caller drops the state after the call, it need not be made
+  std::uint64_t seed = 0;  ///< of the random numbers: seed, step and site
+  std::uint64_t step = 0;
+  double dropout = 0;
+  Scratch* scratch = nullptr;  ///< of `step`
+};
+
+/// Where a layer stands in its model.
+struct Site {
+  Index layer = 0;
+  Index layers = 1;
+};
+
+/// What a mixer is built with. Reading `options` declares them.
+struct MixerSpec {
+  Index dim;
+  Index heads;   ///< 0: the mixer's published default
+  Index length;  ///< training length: the length of mixers of fixed length
+  Site site;
+  Options& options;
+};
+
+/// How a mixer's memory behaves as a stream goes on.
+enum class Memory { fixed, growing, fixed_length };
+
+/// The block that suits a mixer, where the user does not say.
+struct BlockDefaults {
+  std::string channel_mixer = "swiglu";  ///< or "none"
+  std::string norm = "rmsnorm";
+  std::string positions = "none";  ///< none, learned, sinusoidal
+  bool tied_head = false;
+};
+
+/// A layer that maps x [B,T,D] to y [B,T,D] and carries a state: token mixers (attention, gated slots, ..) and channel
+/// mixers (MLP, ..) alike.
+class Mixer {
+ public:
+  virtual ~Mixer() = default;
+
+  /// Parallel form. Replaces `state` by the state after the last token (unless `keep_state` is off), on the tape. The
+  /// layout says where documents start and padding begins; rows of padding may hold anything finite.
+  virtual Var forward(Tape& tape, const Var& x, const Context& context, State& state) const = 0;
+  /// Recurrent form: one token a lane.  x, y: [B,D]. No tape; allocates nothing (a growing cache grows amortised).
+  virtual void step(Matrix x, Matrix y, const Context& context, State& state) const = 0;
+  /// Before the first token of a document.
+  virtual State initial_state(Index lanes) const = 0;
+  /// Puts one lane back to its initial state (a document starts).
+  virtual void reset(State& state, Index lane) const { state.set_lane(lane, initial_state(1)); }
+
+  virtual void visit(const ParameterVisitor& visitor) = 0;
+
+  virtual Memory memory() const { return Memory::fixed; }
+  /// Bytes of one lane's state after `length` tokens.
+  virtual Index state_bytes(Index) const { return initial_state(1).bytes(); }
+  /// Multiply-adds a token of the mixing itself, without the projections, at position `length` of a stream.
+  virtual double mixing_cost(Index length) const = 0;
+  virtual BlockDefaults block() const { return {}; }
+};
+
+/// heads, or the mixer's default; throws UsageError unless it divides `dim`.
+Index checked_heads(const MixerSpec& spec, Index standard);
+
+}  // namespace quipu::inline QUIPU_REAL_NS

@@ -1,0 +1,46 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "golden.h"
+#include "tensor/tensor.h"
+
+namespace quipu::inline QUIPU_REAL_NS {
+
+/// How far a result may be from its reference, as a share of the reference's largest element.
+#ifdef QUIPU_DOUBLE
+inline constexpr double kOutputTolerance = 1e-10;
+inline constexpr double kGradientTolerance = 1e-10;
+#else
+inline constexpr double kOutputTolerance = 1e-5;
+inline constexpr double kGradientTolerance = 2e-4;
+#endif
+
+inline Tensor tensor_of(const GoldenTensor& golden) {
+  return Tensor::from(Shape(std::span<const Index>(golden.shape)), golden.values);
+}
+
+/// max |a - b| / max |b|; infinite where one is not finite or the counts differ.
+template <typename A, typename B>
+double relative_error(const A& a, const B& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double worst = 0, largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+    if (!std::isfinite(x) || !std::isfinite(y)) return INFINITY;
+    worst = std::max(worst, std::abs(x - y));
+    largest = std::max(largest, std::abs(y));
+  }
+  return largest > 0 ? worst / largest : worst;
+}
+
+inline double relative_error(const Tensor& a, const Tensor& b) {
+  return a.defined() && b.defined() ? relative_error(a.span(), b.span()) : INFINITY;
+}
+
+inline double relative_error(const Tensor& a, const GoldenTensor& b) {
+  return a.defined() ? relative_error(a.span(), b.values) : INFINITY;
+}
+
+}  // namespace quipu::inline QUIPU_REAL_NS
