@@ -1,0 +1,35 @@
+#pragma once
+#include <string>
+
+#include "grad/ops_linear.h"
+#include "grad/parameter.h"
+
+namespace quipu::inline QUIPU_REAL_NS {
+
+/// A linear map with its weight [out,in] and, where wanted, its bias [out] (zero at first, undecayed).
+class Linear {
+ public:
+  Linear() = default;
+  Linear(Index out, Index in, Initializer init, bool with_bias = false) : weight_({out, in}, std::move(init)) {
+    if (with_bias) bias_ = undecayed({out}, constant(0));
+  }
+
+  Index out() const { return weight_.shape()[0]; }
+  Index in() const { return weight_.shape()[1]; }
+  const Parameter& weight() const { return weight_; }
+  bool has_bias() const { return bias_.shape().rank() > 0; }
+
+  Var operator()(Tape& tape, const Var& x) const { return linear(tape, x, weight_.var(), bias_.var()); }
+  /// x: [rows,in];  y: [rows,out].
+  void step(Matrix y, Matrix x) const { linear_into(y, x, weight_.value(), bias_.value()); }
+  /// As NAME.weight and NAME.bias.
+  void visit(const ParameterVisitor& visitor, const std::string& name) {
+    visitor(name + ".weight", weight_);
+    if (has_bias()) visitor(name + ".bias", bias_);
+  }
+
+ private:
+  Parameter weight_, bias_;
+};
+
+}  // namespace quipu::inline QUIPU_REAL_NS

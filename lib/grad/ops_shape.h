@@ -1,0 +1,12 @@
+#pragma once
+#include <vector>
+
+#include "grad/tape.h"
+
+namespace quipu::inline QUIPU_REAL_NS {
+
+/// y[b, j] = row `picks[b * n + j]` of lane b of x followed by z along the second axis; zero where a pick is -1.
+/// x: [B,P,..] or undefined (P = 0);  z: [B,T,..] or undefined;  y: [B,n,..]. A row may be picked at most once.
+Var pick_rows(Tape& tape, const Var& x, const Var& z, const std::vector<Index>& picks, Index n);
+
+}  // namespace quipu::inline QUIPU_REAL_NS

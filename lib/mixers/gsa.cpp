@@ -1,0 +1,151 @@
+#include <cmath>
+
+#include "grad/linear_layer.h"
+#include "grad/ops_norm.h"
+#include "grad/ops_pointwise.h"
+#include "mixers/registry.h"
+#include "scan/outer_scan.h"
+#include "tensor/kernels.h"
+
+namespace quipu::inline QUIPU_REAL_NS {
+namespace {
+
+/// f = log sigmoid(u) / tau and s = 1 - e^f, the forget gate of the slots and what it lets in.
+struct SlotGate {
+  Var log_decay, input;
+};
+
+SlotGate slot_gate(Tape& tape, const Var& u, Real tau) {
+  Tensor f(u.shape()), s(u.shape());
+  const Index n = u.value().count();
+  constexpr Index kBlock = 4096;
+#pragma omp parallel for schedule(static)
+  for (Index begin = 0; begin < n; begin += kBlock) {
+    const Index size = std::min(kBlock, n - begin);
+    Real *const fs = f.data() + begin, *const ss = s.data() + begin;
+    activate_into(Activation::log_sigmoid, fs, u.value().data() + begin, size);
+    kernels::scale(fs, 1 / tau, fs, size);
+    kernels::one_minus_exp(ss, fs, size);
+  }
+  auto out = tape.record_all({f, s}, {&u}, [u = u.value(), s, tau, du = u.gradient()](std::span<Tensor> dout) {
+    const Index size = u.count();
+    Tensor g(u.shape());
+#pragma omp parallel for schedule(static)
+    for (Index i = 0; i < size; ++i) {
+      const Real df = dout[0].defined() ? dout[0].data()[i] : Real{0};
+      const Real ds = dout[1].defined() ? dout[1].data()[i] : Real{0};
+      // ds/df = -e^f = -(1 - s);  df/du = sigmoid(-u) / tau
+      g.data()[i] = (df - (1 - s.data()[i]) * ds) / (tau * (1 + std::exp(u.data()[i])));
+    }
+    add_gradient(du, g);
+  });
+  return {out[0], out[1]};
+}
+
+/// Gated Slot Attention: M slots a head, each with a key and a value, which forget at their own pace.
+///   q, k, v = silu(W x);  f = log sigmoid(W_f x) / tau [M];  s = 1 - e^f
+///   hk_t = hk_{t-1} diag(e^f) + k s^T [K,M];   a = softmax(q hk_t);   hv_t = diag(e^f) hv_{t-1} + s v^T [M,V];
+///   o = a hv_t;   y = W_o RMSNorm(silu(o)).
+/// State: hk [B,Hkv,K,M], hv [B,Hkv,M,V]. Source: arXiv:2409.07146.
+class GatedSlotAttention final : public Mixer {
+ public:
+  explicit GatedSlotAttention(const MixerSpec& spec)
+      : dim_(spec.dim), heads_(checked_heads(spec, 4)), width_(dim_ / heads_) {
+    slots_ = spec.options.integer("slots", 64, 1, "memory slots a head (M)");
+    tau_ = static_cast<Real>(spec.options.real("gate_logit_normalizer", 8, "damping of the forget gate (tau)"));
+    kv_heads_ = spec.options.integer("kv_heads", heads_, 1, "heads of keys, values and slots; they serve the query heads in groups");
+    if (heads_ % kv_heads_ != 0)
+      throw UsageError("--set kv_heads={}: does not divide the {} heads", kv_heads_, heads_);
+    if (!(tau_ > 0)) throw UsageError("--set gate_logit_normalizer={}: must be above 0", tau_);
+    q_ = Linear(dim_, dim_, normal(0.02));
+    k_ = Linear(kv_heads_ * width_, dim_, normal(0.02));
+    v_ = Linear(kv_heads_ * width_, dim_, normal(0.02));
+    f_ = Linear(kv_heads_ * slots_, dim_, normal(0.02));
+    o_ = Linear(dim_, dim_, normal(0.02));
+    norm_ = undecayed({dim_}, constant(1));
+  }
+
+  Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {
+    const Index batch = context.layout.batch, length = context.layout.length;
+    const auto split = [&](const Var& y, Index heads, Index width) {
+      return y.reshaped({batch, length, heads, width});
+    };
+    const Var q = split(activate(tape, q_(tape, x), Activation::silu), heads_, width_);
+    const Var k = split(activate(tape, k_(tape, x), Activation::silu), kv_heads_, width_);
+    const Var v = split(activate(tape, v_(tape, x), Activation::silu), kv_heads_, width_);
+    const auto [f, s] = slot_gate(tape, split(f_(tape, x), kv_heads_, slots_), tau_);
+
+    const OuterScanOutput keys = outer_scan(
+        tape, {.decay = Decay::value, .q = q, .k = k, .v = s, .log_decay = f, .state = state.real(0)}, context.layout);
+    const Var weights = softmax_rows(tape, keys.y, 1);
+    const OuterScanOutput values = outer_scan(
+        tape, {.decay = Decay::key, .q = weights, .k = s, .v = v, .log_decay = f, .state = state.real(1)}, context.layout);
+    state.real(0) = keys.state;
+    state.real(1) = values.state;
+    const Var o = activate(tape, values.y.reshaped({batch, length, dim_}), Activation::silu);
+    return o_(tape, rms_norm(tape, o, norm_.var(), kNormEpsilon));
+  }
+
+  void step(Matrix x, Matrix y, const Context& context, State& state) const override {
+    const Index lanes = x.rows, kv = kv_heads_ * width_, gates = kv_heads_ * slots_, group = heads_ / kv_heads_;
+    Scratch& scratch = *context.scratch;
+    const Matrix q = scratch.take(lanes, dim_), k = scratch.take(lanes, kv), v = scratch.take(lanes, kv);
+    const Matrix decay = scratch.take(lanes, gates), s = scratch.take(lanes, gates), o = scratch.take(lanes, dim_);
+    const Matrix weights = scratch.take(group, slots_);
+    q_.step(q, x), k_.step(k, x), v_.step(v, x), f_.step(decay, x);
+    for (const Matrix& m : {q, k, v}) activate_into(Activation::silu, m.data, m.data, m.rows * m.cols);
+    activate_into(Activation::log_sigmoid, decay.data, decay.data, lanes * gates);
+    kernels::scale(decay.data, 1 / tau_, decay.data, lanes * gates);
+    kernels::one_minus_exp(s.data, decay.data, lanes * gates);
+    kernels::exp(decay.data, decay.data, lanes * gates);
+    Real *const hk = state.writable(0).data(), *const hv = state.writable(1).data();
+    for (Index i = 0; i < lanes * kv_heads_; ++i) {
+      const Index at = i * width_, slot = i * slots_, query = i * group * width_;
+      outer_scan_step(Decay::value, {q.data + query, group, width_, width_}, k.data + at, s.data + slot,
+                      decay.data + slot, {hk + at * slots_, width_, slots_, slots_}, nullptr, weights, nullptr);
+      for (Index g = 0; g < group; ++g) {
+        Real* const row = weights.row(g);
+        const Real total = kernels::exp_scaled_sum(row, row, 1, kernels::max(row, slots_), slots_);
+        kernels::scale(row, 1 / total, row, slots_);
+      }
+      outer_scan_step(Decay::key, weights, s.data + slot, v.data + at, decay.data + slot,
+                      {hv + at * slots_, slots_, width_, width_}, nullptr, {o.data + query, group, width_, width_},
+                      nullptr);
+    }
+    activate_into(Activation::silu, o.data, o.data, lanes * dim_);
+    const View rows{o.data, {lanes, dim_}};
+    rms_norm_into(rows, rows, norm_.value(), kNormEpsilon);
+    o_.step(y, o);
+  }
+
+  State initial_state(Index lanes) const override {
+    State state;
+    state.add_real("hk", Tensor::zeros({lanes, kv_heads_, width_, slots_}));
+    state.add_real("hv", Tensor::zeros({lanes, kv_heads_, slots_, width_}));
+    return state;
+  }
+
+  void visit(const ParameterVisitor& visitor) override {
+    q_.visit(visitor, "q_proj");
+    k_.visit(visitor, "k_proj");
+    v_.visit(visitor, "v_proj");
+    f_.visit(visitor, "f_proj");
+    visitor("g_norm.weight", norm_);
+    o_.visit(visitor, "o_proj");
+  }
+
+  double mixing_cost(Index) const override { return static_cast<double>(2 * (heads_ + kv_heads_) * slots_ * width_); }
+
+ private:
+  static constexpr double kNormEpsilon = 1e-5;
+  Index dim_, heads_, width_, slots_ = 0, kv_heads_ = 0;
+  Real tau_ = 8;
+  Linear q_, k_, v_, f_, o_;
+  Parameter norm_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mixer> make_gsa(const MixerSpec& spec) { return std::make_unique<GatedSlotAttention>(spec); }
+
+}  // namespace quipu::inline QUIPU_REAL_NS
