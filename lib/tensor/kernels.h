@@ -16,15 +16,22 @@ void multiply_add(Real* y, const Real* a, const Real* b, Index n);  ///< y += a 
 Real dot(const Real* a, const Real* b, Index n);
 Real sum(const Real* x, Index n);
 Real sum_of_squares(const Real* x, Index n);
-Real max(const Real* x, Index n);  ///< n >= 1
+Real max(const Real* x, Index n);  ///< n >= 1; NaN where any is
 bool all_finite(const Real* x, Index n);
 
-void exp(Real* y, const Real* x, Index n);                            ///< y = e^x
+/// y = e^x, within one unit in the last place; 0 where it would be under 2^-125 (double: 2^-1021), infinity on
+/// overflow, NaN for NaN. The same holds of the exponentials below.
+void exp(Real* y, const Real* x, Index n);
 void exp_shifted(Real* y, const Real* x, Real shift, Index n);        ///< y = e^(x - shift)
 void exp_difference(Real* y, const Real* a, const Real* b, Index n);  ///< y = e^(a - b)
 /// y = x e^(a - b): rows of a scan scaled by a difference of cumulative log decays.
 void multiply_exp_difference(Real* y, const Real* x, const Real* a, const Real* b, Index n);
 /// y = e^(scale x - shift), and the sum of the results: one row of a softmax whose maximum is known.
 Real exp_scaled_sum(Real* y, const Real* x, Real scale, Real shift, Index n);
+
+/// y = softmax(scale x). A row of nothing but -infinity gives NaN.
+void softmax_row(Real* y, const Real* x, Real scale, Index n);
+/// dx = scale y (dy - <dy, y>), from the softmax y.
+void softmax_row_backward(Real* dx, const Real* dy, const Real* y, Real scale, Index n);
 
 }  // namespace quipu::inline QUIPU_REAL_NS::kernels
