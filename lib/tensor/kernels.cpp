@@ -38,6 +38,19 @@ void multiply_add(Real* y, const Real* a, const Real* b, Index n) {
   map(y, y, a, b, n, [](V s, V u, V v) QUIPU_LANEWISE { return hn::MulAdd(u, v, s); });
 }
 
+void rotate(Real* ya, Real* yb, const Real* a, const Real* b, const Real* cosine, const Real* sine, Real sign,
+            Index n) {
+  const V direction = hn::Set(D(), sign);
+  for_vectors(n, [&](auto load, auto store, Index) QUIPU_LANEWISE {
+    const V c = load(cosine);
+    const V s = hn::Mul(direction, load(sine));
+    const V u = load(a);
+    const V v = load(b);
+    store(hn::NegMulAdd(v, s, hn::Mul(u, c)), ya);
+    store(hn::MulAdd(u, s, hn::Mul(v, c)), yb);
+  });
+}
+
 Real dot(const Real* a, const Real* b, Index n) {
   return sum_of(n, [a, b](auto load) QUIPU_LANEWISE { return hn::Mul(load(a), load(b)); });
 }
@@ -83,6 +96,7 @@ HWY_EXPORT(axpy);
 HWY_EXPORT(scale);
 HWY_EXPORT(multiply);
 HWY_EXPORT(multiply_add);
+HWY_EXPORT(rotate);
 HWY_EXPORT(dot);
 HWY_EXPORT(sum);
 HWY_EXPORT(sum_of_squares);
@@ -96,6 +110,10 @@ void axpy(Real* y, Real a, const Real* x, Index n) { HWY_DYNAMIC_DISPATCH(axpy)(
 void scale(Real* y, Real a, const Real* x, Index n) { HWY_DYNAMIC_DISPATCH(scale)(y, a, x, n); }
 void multiply(Real* y, const Real* a, const Real* b, Index n) { HWY_DYNAMIC_DISPATCH(multiply)(y, a, b, n); }
 void multiply_add(Real* y, const Real* a, const Real* b, Index n) { HWY_DYNAMIC_DISPATCH(multiply_add)(y, a, b, n); }
+void rotate(Real* ya, Real* yb, const Real* a, const Real* b, const Real* cosine, const Real* sine, Real sign,
+            Index n) {
+  HWY_DYNAMIC_DISPATCH(rotate)(ya, yb, a, b, cosine, sine, sign, n);
+}
 Real dot(const Real* a, const Real* b, Index n) { return HWY_DYNAMIC_DISPATCH(dot)(a, b, n); }
 Real sum(const Real* x, Index n) { return HWY_DYNAMIC_DISPATCH(sum)(x, n); }
 Real sum_of_squares(const Real* x, Index n) { return HWY_DYNAMIC_DISPATCH(sum_of_squares)(x, n); }

@@ -13,6 +13,8 @@ void axpy(Real* y, Real a, const Real* x, Index n);                 ///< y += a 
 void scale(Real* y, Real a, const Real* x, Index n);                ///< y = a x
 void multiply(Real* y, const Real* a, const Real* b, Index n);      ///< y = a b
 void multiply_add(Real* y, const Real* a, const Real* b, Index n);  ///< y += a b
+/// Rotates pairs (a, b): y_a = a c - b s, y_b = b c + a s, with s = sign sine. y_a, y_b may be a, b.
+void rotate(Real* ya, Real* yb, const Real* a, const Real* b, const Real* cosine, const Real* sine, Real sign, Index n);
 Real dot(const Real* a, const Real* b, Index n);
 Real sum(const Real* x, Index n);
 Real sum_of_squares(const Real* x, Index n);
