@@ -30,7 +30,8 @@ test-slow: setup all ## the tests that take minutes (kill -9 while saving, long 
 	@QUIPU_BIN=$(abspath $(BUILD))/bin scripts/test_slow.sh $(BUILD)
 
 check: ## layers, sizes, format, warnings, man pages in step, no machine paths
-	@scripts/setup build check
+	@scripts/setup build
+	@scripts/setup check || echo "make check: going on without these; a check that needs one says so" >&2
 	@scripts/check_layers.sh
 	@scripts/check_sizes.sh
 	@scripts/check_paths.sh
