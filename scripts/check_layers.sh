@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 
-mapfile -t sources < <(find lib apps -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.def' -o -name '*.inc' \) | sort)
+mapfile -t sources < <(find lib apps -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.def' -o -name '*.inc' \) 2>/dev/null | sort)
 [ ${#sources[@]} -gt 0 ] || { echo "check_layers: $PWD: no sources in lib and apps" >&2; exit 1; }
 folders=$(find lib -mindepth 1 -maxdepth 1 -type d -printf '%f ')
 
