@@ -18,7 +18,8 @@ Var pick_rows(Tape& tape, const Var& x, const Var& z, const std::vector<Index>& 
   const Index lanes = model[0], first = x.defined() ? x.extent(1) : 0;
   Shape shape = model;
   shape[1] = n;
-  const Index size = model.count() == 0 ? shape.count() / std::max<Index>(1, lanes * n) : model.count() / (lanes * model[1]);
+  const Index size =
+      model.count() == 0 ? shape.count() / std::max<Index>(1, lanes * n) : model.count() / (lanes * model[1]);
   Tensor y(shape);
 #pragma omp parallel for schedule(static)
   for (Index i = 0; i < lanes * n; ++i) {

@@ -24,8 +24,10 @@ class Attention final : public Mixer {
   explicit Attention(const MixerSpec& spec)
       : dim_(spec.dim), heads_(checked_heads(spec, std::max<Index>(1, spec.dim / 64))), width_(dim_ / heads_) {
     Options& options = spec.options;
-    kv_heads_ = options.integer("kv_heads", heads_, 1, "heads of keys and values; they serve the query heads in groups");
-    rope_ = options.choice("rope", "half", {"none", "half", "interleaved"}, "rotary positions, and which elements pair up");
+    kv_heads_ =
+        options.integer("kv_heads", heads_, 1, "heads of keys and values; they serve the query heads in groups");
+    rope_ =
+        options.choice("rope", "half", {"none", "half", "interleaved"}, "rotary positions, and which elements pair up");
     base_ = options.real("rope_base", 10000, "base of the rotary frequencies");
     window_ = options.integer("window", 0, 0, "visible tokens, the current one included; 0: all");
     const bool bias = options.flag("bias", false, "the projections have biases");

@@ -1,5 +1,4 @@
-#include <cmath>
-
+#include "base/parallel.h"
 #include "grad/linear_layer.h"
 #include "grad/ops_norm.h"
 #include "grad/ops_pointwise.h"
@@ -17,26 +16,23 @@ struct SlotGate {
 
 SlotGate slot_gate(Tape& tape, const Var& u, Real tau) {
   Tensor f(u.shape()), s(u.shape());
-  const Index n = u.value().count();
-  constexpr Index kBlock = 4096;
-#pragma omp parallel for schedule(static)
-  for (Index begin = 0; begin < n; begin += kBlock) {
-    const Index size = std::min(kBlock, n - begin);
+  for_blocks(u.value().count(), kElementBlock, [&](Index begin, Index end) {
     Real *const fs = f.data() + begin, *const ss = s.data() + begin;
-    activate_into(Activation::log_sigmoid, fs, u.value().data() + begin, size);
-    kernels::scale(fs, 1 / tau, fs, size);
-    kernels::one_minus_exp(ss, fs, size);
-  }
+    activate_into(Activation::log_sigmoid, fs, u.value().data() + begin, end - begin);
+    kernels::scale(fs, 1 / tau, fs, end - begin);
+    kernels::one_minus_exp(ss, fs, end - begin);
+  });
   auto out = tape.record_all({f, s}, {&u}, [u = u.value(), s, tau, du = u.gradient()](std::span<Tensor> dout) {
-    const Index size = u.count();
+    for (Tensor& d : dout)
+      if (!d.defined()) d = Tensor::zeros(u.shape());
     Tensor g(u.shape());
-#pragma omp parallel for schedule(static)
-    for (Index i = 0; i < size; ++i) {
-      const Real df = dout[0].defined() ? dout[0].data()[i] : Real{0};
-      const Real ds = dout[1].defined() ? dout[1].data()[i] : Real{0};
-      // ds/df = -e^f = -(1 - s);  df/du = sigmoid(-u) / tau
-      g.data()[i] = (df - (1 - s.data()[i]) * ds) / (tau * (1 + std::exp(u.data()[i])));
-    }
+    for_blocks(u.count(), kElementBlock, [&](Index begin, Index end) {
+      // ds/df = -e^f = s - 1;  df/du = sigmoid(-u) / tau
+      kernels::scale(g.data() + begin, -1, u.data() + begin, end - begin);
+      activate_into(Activation::sigmoid, g.data() + begin, g.data() + begin, end - begin);
+      const Real *const df = dout[0].data(), *const ds = dout[1].data(), *const input = s.data();
+      for (Index i = begin; i < end; ++i) g.data()[i] *= (df[i] + (input[i] - 1) * ds[i]) / tau;
+    });
     add_gradient(du, g);
   });
   return {out[0], out[1]};
@@ -53,9 +49,9 @@ class GatedSlotAttention final : public Mixer {
       : dim_(spec.dim), heads_(checked_heads(spec, 4)), width_(dim_ / heads_) {
     slots_ = spec.options.integer("slots", 64, 1, "memory slots a head (M)");
     tau_ = static_cast<Real>(spec.options.real("gate_logit_normalizer", 8, "damping of the forget gate (tau)"));
-    kv_heads_ = spec.options.integer("kv_heads", heads_, 1, "heads of keys, values and slots; they serve the query heads in groups");
-    if (heads_ % kv_heads_ != 0)
-      throw UsageError("--set kv_heads={}: does not divide the {} heads", kv_heads_, heads_);
+    kv_heads_ = spec.options.integer("kv_heads", heads_, 1,
+                                     "heads of keys, values and slots; they serve the query heads in groups");
+    if (heads_ % kv_heads_ != 0) throw UsageError("--set kv_heads={}: does not divide the {} heads", kv_heads_, heads_);
     if (!(tau_ > 0)) throw UsageError("--set gate_logit_normalizer={}: must be above 0", tau_);
     q_ = Linear(dim_, dim_, normal(0.02));
     k_ = Linear(kv_heads_ * width_, dim_, normal(0.02));
@@ -78,8 +74,9 @@ class GatedSlotAttention final : public Mixer {
     const OuterScanOutput keys = outer_scan(
         tape, {.decay = Decay::value, .q = q, .k = k, .v = s, .log_decay = f, .state = state.real(0)}, context.layout);
     const Var weights = softmax_rows(tape, keys.y, 1);
-    const OuterScanOutput values = outer_scan(
-        tape, {.decay = Decay::key, .q = weights, .k = s, .v = v, .log_decay = f, .state = state.real(1)}, context.layout);
+    const OuterScanOutput values =
+        outer_scan(tape, {.decay = Decay::key, .q = weights, .k = s, .v = v, .log_decay = f, .state = state.real(1)},
+                   context.layout);
     state.real(0) = keys.state;
     state.real(1) = values.state;
     const Var o = activate(tape, values.y.reshaped({batch, length, dim_}), Activation::silu);

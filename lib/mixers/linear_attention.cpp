@@ -18,7 +18,8 @@ class LinearAttention final : public Mixer {
  public:
   explicit LinearAttention(const MixerSpec& spec)
       : dim_(spec.dim), heads_(checked_heads(spec, 4)), width_(dim_ / heads_) {
-    fla_ = spec.options.choice("variant", "katharopoulos", {"katharopoulos", "fla"}, "whose form of the layer") == "fla";
+    fla_ =
+        spec.options.choice("variant", "katharopoulos", {"katharopoulos", "fla"}, "whose form of the layer") == "fla";
     normalise_ = spec.options.flag("normalise", !fla_, "divide by the sum of the weights");
     for (Linear* map : {&q_, &k_, &v_, &o_}) *map = Linear(dim_, dim_, normal(0.02));
     if (fla_) norm_ = undecayed({width_}, constant(1));

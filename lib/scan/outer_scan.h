@@ -16,21 +16,21 @@ enum class Decay {
 /// h reads the state of head h / G.
 struct OuterScanInput {
   Decay decay = Decay::none;
-  Var q;          ///< [B,T,H,K]
-  Var k;          ///< [B,T,Hs,K]
-  Var v;          ///< [B,T,Hs,V]
-  Var log_decay;  ///< as Decay says; undefined for `none`
-  Var state;      ///< S before the first token, [B,Hs,K,V]; undefined: zero
+  Var q{};          ///< [B,T,H,K]
+  Var k{};          ///< [B,T,Hs,K]
+  Var v{};          ///< [B,T,Hs,V]
+  Var log_decay{};  ///< as Decay says; undefined for `none`
+  Var state{};      ///< S before the first token, [B,Hs,K,V]; undefined: zero
   /// Also carry z_t, the same recurrence with v = 1, and return q_t . z_t (not for Decay::value).
   bool normaliser = false;
-  Var z;  ///< z before the first token, [B,Hs,K]; undefined: zero
+  Var z{};  ///< z before the first token, [B,Hs,K]; undefined: zero
 };
 
 struct OuterScanOutput {
   Var y;            ///< y_t = S_t^T q_t, [B,T,H,V]; zero on padding
   Var denominator;  ///< q_t . z_t, [B,T,H]; 1 on padding
-  Var state;        ///< S after the last token, [B,Hs,K,V]
-  Var z;            ///< z after the last token, [B,Hs,K]
+  Var state{};      ///< S after the last token, [B,Hs,K,V]
+  Var z{};          ///< z after the last token, [B,Hs,K]
 };
 
 /// The gated outer-product scan, in its chunkwise parallel form: products within chunks of kOuterChunk tokens, the

@@ -8,11 +8,11 @@ namespace quipu::inline QUIPU_REAL_NS {
 
 /// What causal softmax attention reads: H query heads over Hk key heads (H = G Hk; query head h reads key head h / G).
 struct SoftmaxWindowInput {
-  Var q;  ///< [B,T,H,K]
-  Var k;  ///< [B,P+T,Hk,K]: P rows from before, then the T tokens of q
-  Var v;  ///< [B,P+T,Hk,V]
+  Var q{};  ///< [B,T,H,K]
+  Var k{};  ///< [B,P+T,Hk,K]: P rows from before, then the T tokens of q
+  Var v{};  ///< [B,P+T,Hk,V]
   /// Of each lane, how many of the P rows are valid: the last ones. Empty: none of them.
-  std::vector<Index> past;
+  std::vector<Index> past{};
   Real scale = 1;
   Index window = 0;  ///< key s is visible to query t where 0 <= t - s < window; 0: all earlier keys
 };

@@ -24,6 +24,8 @@ bool all_finite(const Real* x, Index n);
 /// y = e^x, within one unit in the last place; 0 where it would be under 2^-125 (double: 2^-1021), infinity on
 /// overflow, NaN for NaN. The same holds of the exponentials below.
 void exp(Real* y, const Real* x, Index n);
+/// y = 1 - e^x, with all its digits near x = 0.
+void one_minus_exp(Real* y, const Real* x, Index n);
 void exp_shifted(Real* y, const Real* x, Real shift, Index n);        ///< y = e^(x - shift)
 void exp_difference(Real* y, const Real* a, const Real* b, Index n);  ///< y = e^(a - b)
 /// y = x e^(a - b): rows of a scan scaled by a difference of cumulative log decays.

@@ -7,12 +7,18 @@
 
 #include "tensor/kernels.h"
 #include "tensor/simd_inl.h"
+// last: it needs what the above includes
+#include <hwy/contrib/math/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace quipu::inline QUIPU_REAL_NS::kernels::HWY_NAMESPACE {
 
 void exp(Real* y, const Real* x, Index n) {
   map(y, x, n, [](V v) QUIPU_LANEWISE { return exp_of(v); });
+}
+
+void one_minus_exp(Real* y, const Real* x, Index n) {
+  map(y, x, n, [](V v) QUIPU_LANEWISE { return hn::Neg(hn::Expm1(D(), v)); });
 }
 
 void exp_shifted(Real* y, const Real* x, Real shift, Index n) {
@@ -57,6 +63,7 @@ HWY_AFTER_NAMESPACE();
 namespace quipu::inline QUIPU_REAL_NS::kernels {
 
 HWY_EXPORT(exp);
+HWY_EXPORT(one_minus_exp);
 HWY_EXPORT(exp_shifted);
 HWY_EXPORT(exp_difference);
 HWY_EXPORT(multiply_exp_difference);
@@ -64,6 +71,7 @@ HWY_EXPORT(exp_scaled_sum);
 HWY_EXPORT(softmax_row_backward);
 
 void exp(Real* y, const Real* x, Index n) { HWY_DYNAMIC_DISPATCH(exp)(y, x, n); }
+void one_minus_exp(Real* y, const Real* x, Index n) { HWY_DYNAMIC_DISPATCH(one_minus_exp)(y, x, n); }
 void exp_shifted(Real* y, const Real* x, Real shift, Index n) { HWY_DYNAMIC_DISPATCH(exp_shifted)(y, x, shift, n); }
 void exp_difference(Real* y, const Real* a, const Real* b, Index n) {
   HWY_DYNAMIC_DISPATCH(exp_difference)(y, a, b, n);

@@ -1,0 +1,44 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/real.h"
+
+namespace quipu {
+
+/// All that says how a model is built; a checkpoint holds it as JSON. Empty texts and zeros mean "as suits the mixer";
+/// a model that has been built gives its configuration back with all of them filled in.
+struct ModelConfig {
+  Index vocab = 0;
+  Index dim = 256;
+  Index layers = 4;
+  Index heads = 0;
+  /// Tokens of a training window: the context of learned positions and of mixers of fixed length.
+  Index length = 512;
+  /// Mixer names, repeated up the stack, as in "gsa" or "3xgsa,attention".
+  std::string mixer = "gsa";
+  std::string channel_mixer;  ///< a channel mixer's name, or "none"
+  std::string norm;           ///< layernorm, rmsnorm
+  double norm_eps = 1e-5;
+  std::string positions;       ///< none, learned, sinusoidal (added to the embeddings)
+  std::string head;            ///< tied, untied
+  double embedding_scale = 0;  ///< 0: sqrt(dim) with sinusoidal positions, else 1
+  /// Options of mixers: "slots" for every mixer that has it, "gsa.slots" for one.
+  std::map<std::string, std::string> options;
+
+  bool operator==(const ModelConfig&) const = default;
+};
+
+/// "gpt2" or "transformer++": the published block around attention. Sets only what the preset says.
+/// Throws UsageError for another name.
+void apply_preset(ModelConfig& config, const std::string& preset);
+
+/// The mixer of every layer. Throws UsageError where the pattern is malformed or its length does not divide `layers`.
+std::vector<std::string> expand_pattern(const std::string& pattern, Index layers);
+
+std::string to_json(const ModelConfig& config);
+/// Throws InputError for a text that is no configuration.
+ModelConfig config_from_json(const std::string& json);
+
+}  // namespace quipu
