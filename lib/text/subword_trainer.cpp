@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxCountedWords = 8'000'000;
 constexpr std::size_t kMaxTrainingWords = 500'000;
+constexpr std::uint64_t kMaxShownWords = 2'000'000;
 /// SentencePiece insists on an unknown piece. No letter of ours is in it, so it never meets the text, and it is
 /// dropped.
 constexpr const char* kUnknownPiece = "\u2047";
@@ -51,7 +52,7 @@ std::string from_letters(std::string_view letters) {
   return bytes;
 }
 
-/// The words and their counts, as SentencePiece reads them: `word <tab> count`.
+/// The words and their counts, as SentencePiece's `bpe` reads them: `word <tab> count`.
 class CountedWords final : public sentencepiece::SentenceIterator {
  public:
   explicit CountedWords(const std::vector<WordCounts::Count>& words) : words_(words) { show(); }
@@ -74,15 +75,65 @@ class CountedWords final : public sentencepiece::SentenceIterator {
   std::string line_;
 };
 
+/// The words as `unigram` must see them, each as often as it occurs, or in proportion where that is too often: it
+/// begins with the strings that occur repeatedly and in more than one context, and does not look at counts for that. So
+/// that a word that is part of no other is such a string too, every second one is followed by the unknown piece, which
+/// SentencePiece cuts off.
+class RepeatedWords final : public sentencepiece::SentenceIterator {
+ public:
+  explicit RepeatedWords(const std::vector<WordCounts::Count>& words) : words_(words) {
+    for (const auto& [word, count] : words_) total_ += count;
+    show();
+  }
+
+  bool done() const override { return at_ == words_.size(); }
+  void Next() override {
+    if (++shown_ >= times(words_[at_].second)) {
+      ++at_;
+      shown_ = 0;
+    }
+    show();
+  }
+  const std::string& value() const override { return line_; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  std::uint64_t times(std::uint64_t count) const {
+    if (total_ <= kMaxShownWords) return count;
+    const double share = static_cast<double>(count) / static_cast<double>(total_);
+    return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share * static_cast<double>(kMaxShownWords)));
+  }
+  void show() {
+    if (done()) return;
+    if (shown_ == 0) letters_ = to_letters(words_[at_].first);
+    line_ = letters_;
+    if (shown_ % 2 == 1) line_ += kUnknownPiece;
+  }
+
+  const std::vector<WordCounts::Count>& words_;
+  std::uint64_t total_ = 0;
+  std::size_t at_ = 0;
+  std::uint64_t shown_ = 0;
+  std::string letters_;
+  std::string line_;
+};
+
+/// Adds every byte as a word of its own: SentencePiece leaves out letters that the text lacks, required or not, and the
+/// rarest ones where they are too few for single precision. Together they are 1/4096 of the text.
+void add_all_bytes(std::vector<WordCounts::Count>& words) {
+  std::uint64_t total = 0;
+  for (const auto& [word, count] : words) total += count * word.size();
+  for (int byte = 0; byte < 256; ++byte) {
+    words.emplace_back(std::string(1, static_cast<char>(byte)), 1 + (total >> 20));
+  }
+}
+
 std::string train_model(const TokenizerSpec& spec, const std::vector<WordCounts::Count>& words) {
-  std::string all_letters;
-  for (int byte = 0; byte < 256; ++byte) append_letter(all_letters, static_cast<unsigned char>(byte));
   const std::unordered_map<std::string, std::string> options{
       {"model_type", spec.kind},
       {"vocab_size", std::to_string(spec.size + 1)},
       {"hard_vocab_limit", "false"},
-      {"input_format", "tsv"},
-      {"required_chars", all_letters},
+      {"input_format", spec.kind == "bpe" ? "tsv" : "text"},
       {"character_coverage", "1.0"},
       {"max_sentencepiece_length", std::to_string(kMaxPieceBytes)},
       {"normalization_rule_name", "identity"},
@@ -90,7 +141,6 @@ std::string train_model(const TokenizerSpec& spec, const std::vector<WordCounts:
       {"remove_extra_whitespaces", "false"},
       {"split_by_unicode_script", "false"},
       {"split_by_number", "false"},
-      {"split_by_whitespace", "false"},
       {"unk_piece", kUnknownPiece},
       {"unk_id", "0"},
       {"bos_id", "-1"},
@@ -99,9 +149,10 @@ std::string train_model(const TokenizerSpec& spec, const std::vector<WordCounts:
       {"num_threads", "4"},  // fixed: partial sums depend on it
       {"minloglevel", "3"},
   };
-  CountedWords iterator(words);
+  std::unique_ptr<sentencepiece::SentenceIterator> iterator = std::make_unique<CountedWords>(words);
+  if (spec.kind == "unigram") iterator = std::make_unique<RepeatedWords>(words);
   std::string model;
-  const auto status = sentencepiece::SentencePieceTrainer::Train(options, &iterator, &model);
+  const auto status = sentencepiece::SentencePieceTrainer::Train(options, iterator.get(), &model);
   if (!status.ok()) {
     throw InputError("tokenizer: {}:{}: training failed ({}); give more text or a smaller size", spec.kind, spec.size,
                      status.error_message());
@@ -129,6 +180,9 @@ std::unique_ptr<Tokenizer> tokenizer_of(const TokenizerSpec& spec, const std::st
       if (scored) scores.push_back(processor.GetScore(id));
     }
   }
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    if (pieces[byte].empty()) throw InternalError("a trained tokenizer lacks byte {}", byte);
+  }
   const auto size = static_cast<std::int64_t>(pieces.size());
   if (size < spec.size) {
     throw UsageError("tokenizer: {}:{}: the training text gives at most {} pieces; give {}:{} or more text", spec.kind,
@@ -149,8 +203,9 @@ class SubwordTrainer final : public TokenizerTrainer {
   void end_document() override { count_words(true); }
 
   std::unique_ptr<Tokenizer> finish() override {
-    const std::vector<WordCounts::Count> words = counts_.most_frequent(kMaxTrainingWords);
+    std::vector<WordCounts::Count> words = counts_.most_frequent(kMaxTrainingWords);
     if (words.empty()) throw InputError("tokenizer: {}: the training text is empty; give more text", spec_.kind);
+    add_all_bytes(words);
     return tokenizer_of(spec_, train_model(spec_, words));
   }
 
