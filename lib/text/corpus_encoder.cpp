@@ -119,6 +119,9 @@ void CorpusEncoder::encode_buffer() {
 void CorpusEncoder::send(const std::vector<Task>& tasks) {
   std::vector<std::int32_t> tokens;
   std::vector<std::uint64_t> ends;
+  std::size_t count = 0;
+  for (const Task& task : tasks) count += task.tokens.size();
+  tokens.reserve(count);
   for (const Task& task : tasks) {
     for (const std::uint64_t end : task.ends) ends.push_back(tokens_ + tokens.size() + end);
     tokens.insert(tokens.end(), task.tokens.begin(), task.tokens.end());
