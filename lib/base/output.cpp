@@ -11,7 +11,10 @@
 namespace quipu {
 namespace {
 
+int first_error = 0;
+
 [[noreturn]] void throw_write_error(int code) {
+  if (first_error == 0) first_error = code;
   if (code == EPIPE) throw ClosedPipe();
   throw InputError("standard output: {}; what was written there is not complete", std::strerror(code));
 }
@@ -27,11 +30,13 @@ void flush_output() {
 }
 
 void close_output() {
-  const bool failed_before = std::ferror(stdout) != 0;
+  if (first_error == 0 && std::ferror(stdout) != 0) first_error = EIO;  // somebody wrote and did not look
   if (std::fflush(stdout) != 0) throw_write_error(errno);
   if (std::fclose(stdout) != 0) throw_write_error(errno);
-  if (failed_before) throw_write_error(EIO);
+  if (first_error != 0) throw_write_error(first_error);
 }
+
+bool output_failed() { return first_error != 0; }
 
 void prepare_standard_streams() {
   std::signal(SIGPIPE, SIG_IGN);

@@ -79,8 +79,13 @@ int run_app(const ToolInfo& info, int argc, char** argv, const std::function<voi
   open_console(info.name);
   const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
   const int status = guarded([&] { return static_cast<int>(run_tool(info, args, setup)); });
-  const int closed = guarded([] {
-    close_output();
+  const bool reported = status != 0 && output_failed();
+  const int closed = guarded([&]() -> int {
+    try {
+      close_output();
+    } catch (const InputError&) {
+      if (!reported) throw;
+    }
     return 0;
   });
   close_console();

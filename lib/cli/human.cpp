@@ -10,8 +10,9 @@ namespace {
 
 /// At most three figures: "1.2", "12", "120", "1".
 std::string figures(double value) {
-  if (value >= 9.95 || value == std::floor(value)) return fmt::format("{:.0f}", value);
-  return fmt::format("{:.1f}", value);
+  std::string text = value >= 9.95 ? fmt::format("{:.0f}", value) : fmt::format("{:.1f}", value);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
 }
 
 std::string scaled(double value, const char* unit) {

@@ -13,13 +13,13 @@ using dummy::run_plain;
 
 namespace {
 
-/// What bash offers for the last of `words`.
+/// What bash offers for the last of `words`, sorted.
 std::string offers(dummy::Main tool, const std::string& function, const std::string& words) {
   const dummy::Folder folder;
   folder.write("script", run(tool, {"--dump-completion"}).out);
   folder.write("a file.txt", "");
   folder.write("ask", "source ./script\nCOMP_WORDS=(" + words + ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n" +
-                          function + "\nprintf '%s\\n' \"${COMPREPLY[@]}\" >offers\n");
+                          function + "\nprintf '%s\\n' \"${COMPREPLY[@]}\" | LC_ALL=C sort >offers\n");
   const std::string command = "cd " + folder.path.string() + " && bash ./ask 2>errors";
   CHECK(std::system(command.c_str()) == 0);
   CHECK(folder.read("errors") == "");
@@ -30,14 +30,14 @@ std::string offers(dummy::Main tool, const std::string& function, const std::str
 
 TEST_CASE("completion: options, choices, files") {
   CHECK(offers(run_plain, "_quipu_plain", "plain --st") == "--steps\n--stop\n");
-  CHECK(offers(run_plain, "_quipu_plain", "plain --schedule ''") == "constant\nlinear\ncosine\n");
+  CHECK(offers(run_plain, "_quipu_plain", "plain --schedule ''") == "constant\ncosine\nlinear\n");
   CHECK(offers(run_plain, "_quipu_plain", "plain --schedule l") == "linear\n");
   CHECK(offers(run_plain, "_quipu_plain", "plain a") == "a file.txt\nask\n");
   CHECK(offers(run_plain, "_quipu_plain", "plain -o 'a '") == "a file.txt\n");
 }
 
 TEST_CASE("completion: commands") {
-  CHECK(offers(run_multi, "_quipu_multi", "multi ''") == "text\nshow\n");
+  CHECK(offers(run_multi, "_quipu_multi", "multi ''") == "show\ntext\n");
   CHECK(offers(run_multi, "_quipu_multi", "multi te") == "text\n");
   CHECK(offers(run_multi, "_quipu_multi", "multi text --tok") == "--tokenizer\n");
   CHECK(offers(run_multi, "_quipu_multi", "multi show --tok") == "\n");

@@ -88,7 +88,7 @@ inline Status act(const Options& o, const Common& common) {
   if (what == "internal") throw quipu::InternalError("a bug");
   if (what == "memory") throw std::bad_alloc();
   if (what == "standard") throw std::out_of_range("vector");
-  if (what == "file") std::filesystem::file_size("/nonexistent/file");
+  if (what == "file") std::filesystem::copy("/nonexistent/file", "/nonexistent/copy");
   if (what == "gate") return Status::kGateMissed;
   if (what == "log") {
     quipu::log_note("a note");
@@ -120,7 +120,7 @@ inline void set_up_plain(quipu::Command& tool, Options& o) {
   add_count(run, "-n,--steps", o.steps, 1, quipu::kMaxCount, "Steps to take.");
   auto& warmup = add_count(run, "--warmup", o.warmup, 0, quipu::kMaxCount, "Steps of warm-up.");
   auto& dry_run = add_flag(run, "--dry-run", o.dry_run, "Only say what would be done.");
-  exclude(warmup, dry_run);
+  quipu::exclude(warmup, dry_run);
   add_duration(run, "--time-limit", o.time_limit, "Stop after this time.");
   const quipu::Section optimiser = tool.section("Optimiser");
   add_real(optimiser, "--lr", o.lr, quipu::above(0), "Learning rate.");
@@ -149,7 +149,7 @@ inline int run_multi(int argc, char** argv) {
   std::string kind = "bytes";
   return quipu::run_app(kMulti, argc, argv, [&](quipu::Command& tool) {
     auto& text = tool.command("text", "text to dataset", "Makes a dataset of text.");
-    required(add_text(text.section(), "-o,--output", output, "FILE", "The dataset."));
+    quipu::required(add_text(text.section(), "-o,--output", output, "FILE", "The dataset."));
     add_text(text.section(), "--tokenizer", kind, "bytes|words|FILE", "How text becomes tokens.");
     add_arguments(text.section(), "FILE", files, true, "Texts.");
     text.runs([&](const Common& common) {

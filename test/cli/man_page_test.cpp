@@ -55,7 +55,8 @@ TEST_CASE("man page: renders without warnings") {
   const dummy::Folder folder;
   for (const dummy::Main tool : {run_plain, run_multi}) {
     const std::string page = folder.write("page.1", run(tool, {"--dump-man"}).out);
-    const std::string command = "groff -man -Tutf8 -ww -P-c -rLL=90n " + page + " >" + page + ".txt 2>" + page + ".err";
+    const std::string command =
+        "groff -man -Tutf8 -ww -P-cbou -rLL=90n " + page + " >" + page + ".txt 2>" + page + ".err";
     CHECK(std::system(command.c_str()) == 0);
     CHECK(folder.read("page.1.err") == "");
     const std::string shown = folder.read("page.1.txt");
