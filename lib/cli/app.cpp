@@ -9,6 +9,7 @@
 #include "base/output.h"
 #include "base/parallel.h"
 #include "base/stop.h"
+#include "cli/build_info.h"
 #include "cli/console.h"
 #include "cli/parser.h"
 
@@ -55,6 +56,7 @@ Status run_tool(const ToolInfo& info, const std::vector<std::string>& args,
   common.threads = choice.threads;
   common.threads_source = choice.source;
   set_threads(choice.threads);
+  log_detail("{}", build_line(build_info()));
   log_detail("threads: {} (from {})", choice.threads, choice.source);
   if (info.stops_cleanly) install_stop_signals();
   return parser.chosen().run(common);

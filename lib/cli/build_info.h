@@ -14,7 +14,10 @@ struct BuildInfo {
 
 BuildInfo build_info();
 
-/// "train (quipu) 0.1.0" and a line for each part.
+/// The same on one line: "quipu 0.1.0; BLAS ...; HDF5 ...".
+std::string build_line(const BuildInfo& info);
+
+/// "train (quipu) 0.1.0" and a line for each part, and the threads that a run without --threads takes.
 std::string version_text(const std::string& tool, const BuildInfo& info);
 
 }  // namespace quipu

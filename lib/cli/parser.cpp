@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "cli/build_info.h"
@@ -85,25 +86,54 @@ std::string Parser::help() const {
   return help_text(tool, info_.name, nullptr);
 }
 
-/// CLI11 takes `--name=` for `--name` and then eats the next argument; this makes it `--name ""`.
-std::vector<std::string> Parser::split_empty_values(const std::vector<std::string>& args) const {
+/// Whether each option takes a value, by its spellings, over the tool and all its commands; an option that does in one
+/// and does not in another is left out.
+std::map<std::string, bool> Parser::spellings() const {
   std::vector<CLI::App*> apps = all_subcommands(*app_);
   apps.push_back(app_.get());
+  std::map<std::string, bool> known;
+  std::set<std::string> unclear;
+  for (const CLI::App* app : apps) {
+    for (const CLI::Option* option : app->get_options()) {
+      const bool takes_value = option->get_expected_max() > 0;
+      const auto add = [&](const std::string& name) {
+        if (known.emplace(name, takes_value).first->second != takes_value) unclear.insert(name);
+      };
+      for (const std::string& name : option->get_snames()) add("-" + name);
+      for (const std::string& name : option->get_lnames()) add("--" + name);
+    }
+  }
+  for (const std::string& name : unclear) known.erase(name);
+  return known;
+}
+
+/// Mends two habits of CLI11: it takes `--name=` for `--name` and eats the next argument (here it becomes
+/// `--name ""`), and it takes a following option for the value that was forgotten (here an error).
+std::vector<std::string> Parser::checked(const std::vector<std::string>& args) const {
+  const std::map<std::string, bool> known = spellings();
   const auto takes_value = [&](const std::string& name) {
-    return std::any_of(apps.begin(), apps.end(), [&](CLI::App* app) {
-      const CLI::Option* option = app->get_option_no_throw(name);
-      return option != nullptr && option->get_expected_max() > 0;
-    });
+    const auto option = known.find(name);
+    return option != known.end() && option->second;
   };
   std::vector<std::string> out;
-  bool options_end = false;
-  for (const std::string& arg : args) {
-    options_end = options_end || arg == "--";
-    const std::string name = arg.substr(0, arg.size() - (arg.empty() ? 0 : 1));
-    if (!options_end && arg.starts_with("--") && arg.ends_with('=') && takes_value(name)) {
-      out.insert(out.end(), {name, ""});
-    } else {
-      out.push_back(arg);
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const std::string& arg = args[i];
+    if (arg == "--") {
+      out.insert(out.end(), args.begin() + static_cast<std::ptrdiff_t>(i), args.end());
+      break;
+    }
+    const std::string name = arg.ends_with('=') ? arg.substr(0, arg.size() - 1) : arg;
+    out.push_back(takes_value(name) ? name : arg);
+    if (!takes_value(name)) continue;
+    if (name != arg) {
+      out.emplace_back();
+    } else if (i + 1 < args.size()) {
+      const std::string& value = args[++i];
+      if (value.starts_with("--") && known.contains(value)) {
+        throw UsageError("{0}: its value is missing before {1}; write {0}{2}{1} if that is meant", name, value,
+                         name.starts_with("--") ? "=" : "");
+      }
+      out.push_back(value);
     }
   }
   return out;
@@ -137,7 +167,7 @@ void Parser::throw_leftover() const {
 }
 
 std::optional<std::string> Parser::parse(const std::vector<std::string>& args) {
-  std::vector<std::string> reversed = split_empty_values(args);
+  std::vector<std::string> reversed = checked(args);
   std::reverse(reversed.begin(), reversed.end());
   try {
     app_->parse(std::move(reversed));

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,7 +30,8 @@ class Parser {
   void add_common_options();
   void add_text_option(const std::string& names, const std::string& help, std::function<std::string()> text);
   std::string help() const;
-  std::vector<std::string> split_empty_values(const std::vector<std::string>& args) const;
+  std::map<std::string, bool> spellings() const;
+  std::vector<std::string> checked(const std::vector<std::string>& args) const;
   std::string path_of_chosen() const;
   [[noreturn]] void throw_leftover() const;
 

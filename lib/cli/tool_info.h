@@ -30,6 +30,6 @@ struct ToolInfo {
 };
 
 /// Every tool, for "SEE ALSO".
-inline const std::vector<std::string> kTools = {"convert", "eval-ppl", "generate", "profile", "recall-bench", "train"};
+inline const std::vector<std::string> kTools = {"convert", "eval-ppl", "generate", "train"};
 
 }  // namespace quipu
