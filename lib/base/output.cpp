@@ -15,7 +15,7 @@ int first_error = 0;
 
 [[noreturn]] void throw_write_error(int code) {
   if (first_error == 0) first_error = code;
-  if (code == EPIPE) throw ClosedPipe();
+  if (code == EPIPE) throw ClosedPipe("standard output: closed by its reader");
   throw InputError("standard output: {}; what was written there is not complete", std::strerror(code));
 }
 

@@ -1,18 +1,12 @@
 #pragma once
 #include <string_view>
 
-#include "base/error.h"
+#include "base/file.h"
 
 namespace quipu {
 
-/// Whoever read our standard output has gone. Not an error: `run_app` ends quietly with status 0, as for
-/// `generate model.h5 | head`.
-class ClosedPipe : public Error {
- public:
-  ClosedPipe() : Error("standard output: closed by its reader") {}
-};
-
-/// Writes to standard output (buffered). Throws ClosedPipe, or InputError where the system refuses (a full disk).
+/// Writes to standard output (buffered). Throws ClosedPipe where its reader has gone, or InputError
+/// where the system refuses (a full disk).
 void write_output(std::string_view text);
 
 /// Hands on what is buffered; same errors.
