@@ -8,9 +8,13 @@ namespace {
 std::string quoted(std::string_view word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
+  std::string text(1, '\'');
+  for (const char c : word) {
+    if (c == '\'') text.append("'\\'");  // ends the quotes, an escaped quote, and begins them again
+    text.push_back(c);
+  }
+  text.push_back('\'');
+  return text;
 }
 
 }  // namespace
@@ -20,7 +24,8 @@ std::string command_line(int argc, const char* const* argv) {
   for (int i = 0; i < argc; ++i) {
     std::string_view word = argv[i];
     if (i == 0) word.remove_prefix(word.rfind('/') + 1);
-    text += (i == 0 ? "" : " ") + quoted(word);
+    if (i > 0) text.push_back(' ');
+    text.append(quoted(word));
   }
   return text;
 }
