@@ -2,7 +2,7 @@
 # Training throughput of PyTorch, the peer: one line of JSON per cell on stdout.
 #
 #   peer_torch.sh plain|tuned [OPTIONS OF peer_torch.py]   one cell, e.g. `tuned --dim 512 --layers 8 --heads 8`
-#   peer_torch.sh table                                     all cells that the results compare with
+#   peer_torch.sh [table [OPTIONS]]                         all cells that the results compare with
 #
 # plain: as a Debian user has it: the pthread build of OpenBLAS and nothing set (OPENBLAS_CORETYPE stays as found).
 # tuned: the OpenMP build, wide kernels in BLAS and in PyTorch, and a malloc that keeps its memory in huge pages.
@@ -47,9 +47,8 @@ cell() {
 }
 
 "$python" -c 'import torch' 2>/dev/null || fail "$python has no torch; apt-get install python3-torch"
-[[ $# -ge 1 ]] || fail "which variant? plain, tuned or table"
-if [[ $1 == table ]]; then
-  shift
+if [[ ${1:-table} == table ]]; then
+  shift $(($# > 0))
   for variant in plain tuned; do
     cell $variant --dim 256 --layers 4 --heads 4 "$@"
     cell $variant --dim 512 --layers 8 --heads 8 --warmup 1 "$@"
