@@ -1,0 +1,83 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quipu {
+
+/// Everything that is needed to rebuild a tokenizer, as datasets and checkpoints embed it: its kind, and byte strings
+/// with names (unique, [a-z_]+). Numbers in them are little-endian, so that equal tokenizers are equal everywhere.
+struct TokenizerData {
+  struct Blob {
+    std::string name;
+    std::string bytes;
+    bool operator==(const Blob&) const = default;
+  };
+  std::string kind;
+  std::vector<Blob> blobs;
+
+  bool operator==(const TokenizerData&) const = default;
+
+  /// A 64-bit fingerprint over kind, names and bytes: tells vocabularies apart (it is no protection against forgery).
+  std::uint64_t digest() const;
+};
+
+/// Text to token ids 0 .. vocab_size()-1 and back. Const and safe to use from several threads at once.
+///
+/// Text is bytes, in whatever encoding. All kinds but `words` are lossless: decode(encode(x)) == x for every x, and
+/// no string in the text is special. Documents are kept apart by offsets beside the tokens, never by a token that
+/// text could contain; a kind that has a token to end documents names it in end_of_document().
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  /// `bytes`, `words`, `bpe` or `unigram`.
+  virtual std::string_view kind() const = 0;
+  virtual std::int64_t vocab_size() const = 0;
+
+  /// Appends the tokens of the longest beginning of `text` whose tokens do not depend on what may follow, and returns
+  /// its length in bytes; all of `text` where it is `complete`. What is left is at most a few hundred bytes, except
+  /// for `words`, where it is the last, unfinished word. Feeding a document in any blocks, each with what was left
+  /// before it, gives the tokens of the whole document.
+  virtual std::size_t encode_some(std::string_view text, bool complete, std::vector<std::int32_t>& tokens) const = 0;
+
+  /// The first position >= `from` (from >= 1) where text may be cut and the two sides encoded apart (each as complete)
+  /// with the same result as together; text.size() where there is none.
+  virtual std::size_t cut_after(std::string_view text, std::size_t from) const = 0;
+
+  /// The bytes of a token by itself. InputError where `id` is outside the vocabulary.
+  virtual std::string_view token_bytes(std::int32_t id) const = 0;
+
+  /// Appends what token `id` adds to a text whose last token was `previous` (-1: none): its bytes, and for `words` the
+  /// blank between words.
+  virtual void append_text(std::int32_t previous, std::int32_t id, std::string& text) const;
+
+  /// The token that ends a document, where the kind has one.
+  virtual std::optional<std::int32_t> end_of_document() const { return std::nullopt; }
+
+  virtual TokenizerData serialize() const = 0;
+
+  /// Appends the tokens of a whole text.
+  void encode(std::string_view text, std::vector<std::int32_t>& tokens) const;
+  std::vector<std::int32_t> encode(std::string_view text) const;
+  std::string decode(std::span<const std::int32_t> tokens) const;
+
+  /// serialize().digest(): equal for tokenizers that encode and decode alike.
+  std::uint64_t digest() const { return serialize().digest(); }
+
+ protected:
+  /// Throws InputError with both numbers unless 0 <= id < vocab_size().
+  void require_in_vocabulary(std::int32_t id) const;
+};
+
+/// Rebuilds a tokenizer. InputError where the kind is unknown or the data do not make one.
+std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerData& data);
+
+/// `bytes`, `bpe:4096`, `words:33278`: the kind with the size of the vocabulary.
+std::string describe(const Tokenizer& tokenizer);
+
+}  // namespace quipu
