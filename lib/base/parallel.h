@@ -1,21 +1,37 @@
 #pragma once
-#include <algorithm>
-
-#include "base/real.h"
+#include <filesystem>
+#include <optional>
+#include <string>
 
 namespace quipu {
 
-/// Calls fn(begin, end) for the blocks [0, block), [block, 2 block), ... of 0 .. n-1, in parallel. The blocks depend on
-/// n and `block` alone, so that a result made block by block is the same for any number of threads. A single block runs
-/// on the calling thread, as does everything inside a parallel region. fn must not throw.
-template <typename F>
-void for_blocks(Index n, Index block, F&& fn) {
-  const Index blocks = (n + block - 1) / block;
-#pragma omp parallel for schedule(static) if (blocks > 1)
-  for (Index i = 0; i < blocks; ++i) fn(i * block, std::min(n, (i + 1) * block));
-}
+/// A number of threads and where it comes from, such as "OMP_NUM_THREADS", for --verbose.
+struct ThreadChoice {
+  int threads = 1;
+  std::string source;
+};
 
-/// The block of an elementwise loop: large enough to be worth a thread, small enough to stay in the cache.
-inline constexpr Index kElementBlock = 16384;
+/// What the choice depends on.
+struct ThreadHints {
+  std::optional<int> asked;          // --threads
+  std::optional<std::string> omp;    // OMP_NUM_THREADS: its first number counts
+  std::optional<std::string> slurm;  // SLURM_CPUS_PER_TASK
+  int affinity = 1;                  // processors that this process may run on
+  std::optional<double> quota;       // processors that its control group may use at once
+};
+
+/// The hints of this process.
+ThreadHints thread_hints(std::optional<int> asked);
+
+/// --threads, else OMP_NUM_THREADS, else SLURM_CPUS_PER_TASK, else the affinity mask, capped by the quota (rounded
+/// down, at least 1). A variable that holds no number from 1 to 4096 is passed over.
+ThreadChoice choose_threads(const ThreadHints& hints);
+
+/// The smallest CPU quota on the way from this process's control group to the root, in processors, for both versions
+/// of control groups; nothing where there is none. `self` is /proc/self/cgroup, `root` where the groups are mounted.
+std::optional<double> cgroup_cpu_quota(const std::filesystem::path& self, const std::filesystem::path& root);
+
+/// Sets the number of threads of OpenMP's next parallel regions, OpenBLAS's among them; threads >= 1.
+void set_threads(int threads);
 
 }  // namespace quipu

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/parallel.h"
+#include "base/blocks.h"
 #include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {

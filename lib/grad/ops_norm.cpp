@@ -1,6 +1,6 @@
 #include "grad/ops_norm.h"
 
-#include "base/parallel.h"
+#include "base/blocks.h"
 #include "grad/reuse.h"
 #include "grad/row_norm.h"
 #include "tensor/kernels.h"

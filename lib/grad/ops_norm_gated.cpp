@@ -1,6 +1,6 @@
 #include <vector>
 
-#include "base/parallel.h"
+#include "base/blocks.h"
 #include "grad/ops_norm.h"
 #include "grad/reuse.h"
 #include "grad/row_norm.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/parallel.h"
+#include "base/blocks.h"
 #include "grad/reuse.h"
 #include "tensor/kernels.h"
 

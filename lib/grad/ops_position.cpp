@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "base/parallel.h"
+#include "base/blocks.h"
 #include "grad/reuse.h"
 #include "tensor/kernels.h"
 

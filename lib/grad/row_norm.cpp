@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "base/parallel.h"
+#include "base/blocks.h"
 #include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {

@@ -1,4 +1,4 @@
-#include "base/parallel.h"
+#include "base/blocks.h"
 #include "grad/linear_layer.h"
 #include "grad/ops_norm.h"
 #include "grad/ops_pointwise.h"

@@ -1,0 +1,44 @@
+#include "cli/build_info.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/parallel.h"
+
+namespace quipu {
+namespace {
+
+#ifdef __clang__
+constexpr const char* kCompiler = __VERSION__;
+#else
+constexpr const char* kCompiler = "GCC " __VERSION__;
+#endif
+
+}  // namespace
+
+BuildInfo build_info() {
+  BuildInfo info;
+  info.version = QUIPU_VERSION;
+  info.parts = {{"compiler", kCompiler}, {"MPI", "none"}};
+  return info;
+}
+
+std::string version_text(const std::string& tool, const BuildInfo& info) {
+  std::string text = fmt::format("{} (quipu) {}\n", tool, info.version);
+  std::size_t width = 0;
+  const ThreadChoice choice = choose_threads(thread_hints(std::nullopt));
+  BuildInfo shown = info;
+  shown.parts.emplace_back("threads", fmt::format("{} (from {})", choice.threads, choice.source));
+  for (const auto& [name, value] : shown.parts) width = std::max(width, name.size());
+  for (const auto& [name, value] : shown.parts) text += fmt::format("{:<{}}  {}\n", name, width, value);
+  return text;
+}
+
+std::string build_line(const BuildInfo& info) {
+  std::string line = "quipu " + info.version;
+  for (const auto& [name, value] : info.parts) line += fmt::format("; {} {}", name, value);
+  return line;
+}
+
+}  // namespace quipu

@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "store/provenance.h"
+
+namespace quipu {
+
+/// What a file is. Facts are ordered, by names fit for JSON with their units in them (`train_tokens`, `parameters`,
+/// `file_bytes`); texts of their own (a configuration in JSON) stand in `texts`.
+struct FileDescription {
+  std::string format;
+  int version = 0;
+  std::string created_by;
+  std::string created;
+  std::string digest;
+  std::uint64_t file_bytes = 0;
+  std::vector<std::pair<std::string, std::variant<std::int64_t, std::string>>> facts;
+  std::vector<std::pair<std::string, std::string>> texts;
+  std::vector<std::pair<std::string, std::string>> contents;  // data sets by path, with `uint16 [1000]`
+  Provenance provenance;
+};
+
+/// Describes a dataset, checkpoint or state. Reads all of it when `verify` is set, else what it must.
+/// Throws InputError for a damaged or foreign file.
+FileDescription describe_file(const std::string& path, bool verify = false);
+
+}  // namespace quipu
