@@ -1,0 +1,41 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "models/language_model.h"
+#include "store/model_file.h"
+#include "train/optimizer.h"
+
+namespace quipu::inline QUIPU_REAL_NS {
+
+/// A model and its checkpoint. Files hold float32 whatever Real is.
+
+/// What a checkpoint's model needs beside its numbers. `gradients`: for training.
+/// Builds the model that the file describes and reads its parameters, nothing else: no optimiser arrays.
+/// Throws InputError where the file's arrays are not those of its configuration.
+std::unique_ptr<LanguageModel> load_model(const CheckpointFile& file, bool gradients = false);
+std::unique_ptr<LanguageModel> load_model(const std::string& path, bool gradients = false);
+
+/// Reads the parameters and buffers of a file into a model. Names and shapes must be exactly the model's; throws
+/// InputError naming the first that is missing, too many, or of another shape, with both shapes.
+void read_parameters(const CheckpointFile& file, Parameters& parameters);
+
+/// The groups of an optimiser over a model's flat arrays: one for each run of parameters that are treated alike.
+std::vector<ParameterGroup> optimizer_groups(const Parameters& parameters);
+
+/// Reads what the optimiser remembers, array by array of the model. Throws InputError where the file holds none, or
+/// that of another optimiser.
+void read_optimizer(const CheckpointFile& file, const Parameters& parameters, Optimizer& optimizer);
+
+/// Reads a carried state ([B,..] leaves) into `state`, which has the right shapes; integers come from the progress.
+void read_carried_state(const CheckpointFile& file, ModelState& state);
+
+/// Saves a model, and, where they are not null, what the optimiser remembers and a carried state. `facts` has
+/// everything but the optimiser's counters. Copies no array where Real is float.
+void save_model(const std::string& path, CheckpointFacts facts, Parameters& parameters, Optimizer* optimizer,
+                const ModelState* carried);
+
+/// The digest that binds a state to these parameters: that of the file they would be saved to.
+std::string digest_of(Parameters& parameters);
+
+}  // namespace quipu::inline QUIPU_REAL_NS
