@@ -14,15 +14,22 @@ bool is_plain(char c) {
 std::string quoted(std::string_view word) {
   if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return std::string(word);
   std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
+  for (const char c : word) {
+    if (c == '\'') text += "'\\'";
+    text += c;
+  }
+  text += '\'';
+  return text;
 }
 
 }  // namespace
 
 std::string command_line(const std::string& tool, int argc, char** argv) {
   std::string text = tool;
-  for (int i = 1; i < argc; ++i) text += " " + quoted(argv[i]);
+  for (int i = 1; i < argc; ++i) {
+    text += ' ';
+    text += quoted(argv[i]);
+  }
   return text;
 }
 

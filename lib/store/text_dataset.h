@@ -1,9 +1,11 @@
 #pragma once
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/real.h"
 #include "store/provenance.h"
 #include "text/corpus_encoder.h"
 

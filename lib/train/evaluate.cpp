@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "text/blank.h"
+#include "text/corpus_encoder.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
 namespace {
@@ -232,6 +233,27 @@ EvalResult evaluate(const SequenceModel& model, const Split& split, const EvalOp
   }
   EvalResult result = evaluator.finish();
   if (total == split.tokens()) result.count_text(split.bytes(), split.words());
+  return result;
+}
+
+EvalResult evaluate_text(const SequenceModel& model, const Tokenizer& tokenizer, TextReader& reader,
+                         DocumentRule documents, const EvalOptions& options) {
+  Evaluator evaluator(model, options);
+  std::uint64_t read = 0;
+  CorpusEncoder encoder(tokenizer, [&](std::span<const std::int32_t> tokens, std::span<const std::uint64_t> ends) {
+    std::uint64_t at = read;
+    for (const std::uint64_t end : ends) {
+      evaluator.add(tokens.subspan(at - read, end - at));
+      evaluator.end_document();
+      at = end;
+    }
+    evaluator.add(tokens.subspan(at - read));
+    read += tokens.size();
+  });
+  read_documents(reader, documents, encoder);
+  const SplitSummary text = encoder.finish();
+  EvalResult result = evaluator.finish();
+  result.count_text(text.bytes, text.words);
   return result;
 }
 

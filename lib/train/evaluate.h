@@ -7,6 +7,7 @@
 
 #include "models/sequence_model.h"
 #include "store/dataset_file.h"
+#include "text/corpus.h"
 #include "text/tokenizer.h"
 #include "train/protocol.h"
 #include "train/segment_batch.h"
@@ -119,6 +120,10 @@ class Evaluator {
 /// known). Throws InputError for a scored task.
 EvalResult evaluate(const SequenceModel& model, const Split& split, const EvalOptions& options,
                     Index max_tokens = std::numeric_limits<Index>::max());
+
+/// Evaluates a text from where `reader` stands to its end, in bounded memory.
+EvalResult evaluate_text(const SequenceModel& model, const Tokenizer& tokenizer, TextReader& reader,
+                         DocumentRule documents, const EvalOptions& options);
 
 }  // namespace QUIPU_REAL_NS
 }  // namespace quipu
