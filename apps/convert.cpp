@@ -25,7 +25,7 @@ standard output, so that `convert text -o - - < book.txt | train - -o model.h5` 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string line = command_line(kInfo.name, argc, argv);
+  const std::string line = command_line(argc, argv);
   ConvertTextOptions text;
   std::string output, shown;
   std::vector<std::string> checkpoints;
