@@ -6,9 +6,10 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/file.h"
 #include "base/output.h"
-#include "base/parallel.h"
 #include "base/stop.h"
+#include "base/threads.h"
 #include "cli/build_info.h"
 #include "cli/console.h"
 #include "cli/parser.h"

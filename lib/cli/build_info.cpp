@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "base/parallel.h"
+#include "base/threads.h"
+#include "tensor/blas.h"
 
 namespace quipu {
 namespace {
@@ -20,7 +21,11 @@ constexpr const char* kCompiler = "GCC " __VERSION__;
 BuildInfo build_info() {
   BuildInfo info;
   info.version = QUIPU_VERSION;
-  info.parts = {{"compiler", kCompiler}, {"MPI", "none"}};
+  info.parts = {{"BLAS", fmt::format("{}, {} kernels", blas::version(), blas::kernel_name())},
+                {"MPI", "none"},
+                {"compiler", kCompiler}};
+  const std::string advice = blas::narrow_kernel_advice();
+  if (!advice.empty()) info.parts.insert(info.parts.begin() + 1, {"BLAS advice", advice});
   return info;
 }
 

@@ -47,6 +47,7 @@ class Trainer {
   /// should be.
   Trainer(const Dataset& data, TrainOptions options);
 
+  const LanguageModel& model() const { return *model_; }
   LanguageModel& model() { return *model_; }
   const TrainOptions& options() const { return options_; }
   const TrainProgress& progress() const { return progress_; }

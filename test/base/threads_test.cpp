@@ -1,4 +1,4 @@
-#include "base/parallel.h"
+#include "base/threads.h"
 
 #include <doctest/doctest.h>
 #include <omp.h>
@@ -18,7 +18,7 @@ void write(const fs::path& file, const char* text) {
 
 }  // namespace
 
-TEST_CASE("parallel: the order of the sources") {
+TEST_CASE("threads: the order of the sources") {
   ThreadHints hints{.asked = 3, .omp = "5", .slurm = "6", .affinity = 8, .quota = 2.5};
   CHECK(choose_threads(hints).threads == 3);
   CHECK(choose_threads(hints).source == "--threads");
@@ -44,7 +44,7 @@ TEST_CASE("parallel: the order of the sources") {
   CHECK(choose_threads(hints).source == "the processors that this process may use");
 }
 
-TEST_CASE("parallel: quotas of control groups, of both versions and of the groups above") {
+TEST_CASE("threads: quotas of control groups, of both versions and of the groups above") {
   const fs::path root = fs::temp_directory_path() / ("quipu_cgroup_" + std::to_string(getpid()));
   const fs::path self = root / "self";
   write(self, "0::/job/step\n");
@@ -66,7 +66,7 @@ TEST_CASE("parallel: quotas of control groups, of both versions and of the group
   fs::remove_all(root);
 }
 
-TEST_CASE("parallel: set_threads sets OpenMP's threads") {
+TEST_CASE("threads: set_threads sets OpenMP's threads") {
   const int before = omp_get_max_threads();
   set_threads(3);
   CHECK(omp_get_max_threads() == 3);

@@ -1,4 +1,4 @@
-#include "base/parallel.h"
+#include "base/threads.h"
 
 #include <fmt/format.h>
 #include <omp.h>

@@ -1,0 +1,99 @@
+#include "cli/mixer_list.h"
+
+#include <algorithm>
+
+#include "mixers/registry.h"
+
+namespace quipu {
+namespace {
+
+const char* memory_name(Memory memory) {
+  switch (memory) {
+    case Memory::fixed:
+      return "fixed";
+    case Memory::growing:
+      return "growing";
+    case Memory::fixed_length:
+      return "fixed length";
+  }
+  return "";
+}
+
+std::unique_ptr<Mixer> build(const MixerEntry& entry, const ModelConfig& config, Options& options) {
+  return entry.make({config.dim, entry.channel ? 0 : config.heads, config.length, {0, config.layers}, options});
+}
+
+const MixerEntry& entry_of(const std::string& name) {
+  for (const MixerEntry& entry : registry())
+    if (name == entry.name) return entry;
+  return find_mixer(name, false);  // throws, naming those there are
+}
+
+}  // namespace
+
+void print_mixers(const ModelConfig& config, bool json) {
+  Table table({"name", "mixes", "memory", "state per layer", "full name", "source"});
+  Json list = Json::array();
+  for (const MixerEntry& entry : registry()) {
+    Options options;
+    const auto mixer = build(entry, config, options);
+    const Index bytes = mixer->state_bytes(config.length);
+    const char* const mixes = entry.channel ? "channels" : "tokens";
+    table.row({entry.name, mixes, memory_name(mixer->memory()), human_bytes(static_cast<double>(bytes)),
+               entry.full_name, entry.source});
+    list.push_back({{"name", entry.name},
+                    {"full_name", entry.full_name},
+                    {"source", entry.source},
+                    {"mixes", mixes},
+                    {"memory", memory_name(mixer->memory())},
+                    {"state_bytes_per_layer", bytes}});
+  }
+  if (!json) {
+    print_table(table);
+    print_text(
+        fmt::format("\nStates of one sequence after {} tokens, at width {}; change them with --seq-len, --dim, "
+                    "--heads.\n",
+                    grouped(config.length), config.dim));
+    return;
+  }
+  Json report = json_report("mixers", 1);
+  report["dim"] = config.dim;
+  report["length_tokens"] = config.length;
+  report["mixers"] = list;
+  print_json(report);
+}
+
+void print_mixer(const std::string& name, const ModelConfig& config, bool json) {
+  const MixerEntry& entry = entry_of(name);
+  Options options;
+  const auto mixer = build(entry, config, options);
+  Table table({"option", "default", "meaning"});
+  Json list = Json::array();
+  for (const Options::Described& option : options.described()) {
+    table.row({option.key, option.value, option.help});
+    list.push_back({{"key", option.key}, {"default", option.value}, {"help", option.help}});
+  }
+  if (json) {
+    Json report = json_report("mixer", 1);
+    report["name"] = entry.name;
+    report["full_name"] = entry.full_name;
+    report["source"] = entry.source;
+    report["mixes"] = entry.channel ? "channels" : "tokens";
+    report["memory"] = memory_name(mixer->memory());
+    report["options"] = list;
+    print_json(report);
+    return;
+  }
+  print_text(fmt::format("{}: {}, {}\nmixes {}; its memory is {}\n", entry.name, entry.full_name, entry.source,
+                         entry.channel ? "channels" : "tokens", memory_name(mixer->memory())));
+  if (!entry.channel) {
+    const BlockDefaults block = mixer->block();
+    print_text(fmt::format("stands with channel mixer {}, {}, positions {}, {} head\n", block.channel_mixer, block.norm,
+                           block.positions, block.tied_head ? "tied" : "untied"));
+  }
+  if (options.described().empty()) return print_text("it has no options\n");
+  print_text("\n");
+  print_table(table);
+}
+
+}  // namespace quipu

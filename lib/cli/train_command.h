@@ -1,0 +1,40 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/app.h"
+#include "train/train_options.h"
+
+namespace quipu {
+
+/// The command line of `train`.
+struct TrainRequest {
+  std::string data;
+  TrainOptions train;
+
+  std::string preset;
+  std::optional<std::string> mixer, channel_mixer, norm, positions, head;
+  std::optional<Index> layers, dim, heads;
+  std::vector<std::string> set;  ///< KEY=VALUE
+
+  std::string optimizer = "adamw";
+  std::string schedule = "cosine";
+  std::optional<Index> warmup;
+  std::optional<double> time_limit_s;
+  bool dry_run = false;
+  bool list_mixers = false;
+  std::string describe_mixer;
+};
+
+/// Declares the options of `train`.
+void add_train_options(Command& tool, TrainRequest& request);
+
+/// What the options come to, once they are read: presets applied, the model of --init taken over where the command
+/// line does not say otherwise, warm-up chosen. Throws UsageError for options that cannot go together.
+TrainOptions resolve(const TrainRequest& request, const Common& common);
+
+/// The model that the command line asks for, without a vocabulary.
+ModelConfig resolve_model(const TrainRequest& request);
+
+}  // namespace quipu

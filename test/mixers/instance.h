@@ -1,0 +1,144 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "compare.h"
+#include "mixers/registry.h"
+
+namespace quipu::inline QUIPU_REAL_NS {
+
+/// A mixer of the registry with options, small and with all extents different.
+struct MixerVariant {
+  std::string name;
+  Index dim, heads;
+  std::map<std::string, std::string> options;
+};
+
+/// Every mixer with its defaults, and those with options that change the algorithm, with these too.
+inline std::vector<MixerVariant> mixer_variants() {
+  std::vector<MixerVariant> variants;
+  for (const MixerEntry& entry : registry()) variants.push_back({entry.name, 24, entry.channel ? 0 : 3, {}});
+  const std::vector<MixerVariant> more{
+      {"attention", 24, 6, {{"kv_heads", "2"}, {"rope", "interleaved"}}},
+      {"attention", 24, 3, {{"window", "5"}, {"bias", "true"}}},
+      {"attention", 24, 3, {{"window", "70"}, {"rope", "none"}}},
+      {"linear_attention", 24, 3, {{"variant", "fla"}}},
+      {"linear_attention", 24, 3, {{"variant", "fla"}, {"normalise", "true"}}},
+      {"gsa", 24, 3, {{"slots", "5"}}},
+      {"gsa", 24, 6, {{"kv_heads", "2"}, {"slots", "7"}, {"gate_logit_normalizer", "0.05"}}},
+      {"mlp", 24, 0, {{"activation", "relu2"}, {"bias", "false"}, {"hidden", "20"}}},
+  };
+  variants.insert(variants.end(), more.begin(), more.end());
+  return variants;
+}
+
+inline std::string describe(const MixerVariant& v) {
+  std::string text = v.name + " heads=" + std::to_string(v.heads);
+  for (const auto& [key, value] : v.options) text += " " + key + "=" + value;
+  return text;
+}
+
+inline Tensor random_tensor(const Shape& shape, std::uint64_t site, double deviation = 1) {
+  Tensor x(shape);
+  const Rng rng(11, 0, site);
+  for (Index i = 0; i < x.count(); ++i)
+    x.data()[i] = static_cast<Real>(deviation * rng.normal(static_cast<std::uint64_t>(i)));
+  return x;
+}
+
+/// A mixer with parameters large enough that every path matters.
+class MixerInstance {
+ public:
+  explicit MixerInstance(const MixerVariant& v, Index length = 512) : dim(v.dim) {
+    Options options(v.options);
+    for (const MixerEntry& entry : registry())
+      if (v.name == entry.name) mixer = entry.make({v.dim, v.heads, length, {1, 3}, options});
+    options.require_all_known(v.name);
+    parameters = std::make_unique<Parameters>([&](const ParameterVisitor& visitor) { mixer->visit(visitor); }, true);
+    parameters->initialise(3);
+    const Tensor noise = random_tensor({parameters->count()}, 99, 0.3);
+    for (Index i = 0; i < noise.count(); ++i) parameters->values()[static_cast<std::size_t>(i)] += noise.data()[i];
+  }
+
+  Tensor forward(const Tensor& x, const Layout& layout, State& state) const {
+    Tape tape(false);
+    const Context context{.layout = layout};
+    return mixer->forward(tape, x, context, state).value();
+  }
+  Tensor forward(const Tensor& x, State& state) const {
+    return forward(x, Layout::plain(x.extent(0), x.extent(1)), state);
+  }
+  /// Token by token.
+  Tensor steps(const Tensor& x, State& state) const {
+    const Index batch = x.extent(0), length = x.extent(1);
+    Tensor y(x.shape()), in({batch, dim}), out({batch, dim});
+    Scratch scratch;
+    const Layout layout = Layout::plain(batch, 1);
+    for (Index t = 0; t < length; ++t) {
+      for (Index b = 0; b < batch; ++b) std::copy_n(x.data() + (b * length + t) * dim, dim, in.data() + b * dim);
+      scratch.clear();
+      mixer->step(in.matrix(), out.matrix(), {.layout = layout, .scratch = &scratch}, state);
+      for (Index b = 0; b < batch; ++b) std::copy_n(out.data() + b * dim, dim, y.data() + (b * length + t) * dim);
+    }
+    return y;
+  }
+  /// A state that has read something.
+  State used_state(Index batch, Index tokens = 9) const {
+    State state = mixer->initial_state(batch);
+    forward(random_tensor({batch, tokens, dim}, 55), state);
+    return state;
+  }
+
+  Index dim;
+  std::unique_ptr<Mixer> mixer;
+  std::unique_ptr<Parameters> parameters;
+};
+
+/// Tokens [begin, end) of x [B,T,D].
+inline Tensor tokens_of(const Tensor& x, Index begin, Index end) {
+  const Index batch = x.extent(0), length = x.extent(1), dim = x.extent(2);
+  Tensor part({batch, end - begin, dim});
+  for (Index b = 0; b < batch; ++b)
+    std::copy_n(x.data() + (b * length + begin) * dim, (end - begin) * dim, part.data() + b * (end - begin) * dim);
+  return part;
+}
+
+/// Lane `lane` of x [B,T,D].
+inline Tensor lane_of(const Tensor& x, Index lane) {
+  const Index size = x.count() / x.extent(0);
+  Tensor part({1, x.extent(1), x.extent(2)});
+  std::copy_n(x.data() + lane * size, size, part.data());
+  return part;
+}
+
+/// x [B,n,..] with room for `rows` along the second axis, zero where x has none.
+inline Tensor with_room(const Tensor& x, Index rows) {
+  if (x.shape().rank() < 2 || x.extent(1) == rows) return x;
+  Shape shape = x.shape();
+  shape[1] = rows;
+  Tensor y = Tensor::zeros(shape);
+  const Index size = y.count() / std::max<Index>(1, y.extent(0));
+  const Index old = x.count() / std::max<Index>(1, x.extent(0));
+  for (Index b = 0; b < x.extent(0); ++b) std::copy_n(x.data() + b * old, old, y.data() + b * size);
+  return y;
+}
+
+/// The worst relative error over the leaves; infinite where integers differ. A growing cache has room for its longest
+/// lane, so that of fewer lanes may have less: what it lacks counts as zero.
+inline double state_error(const State& a, const State& b) {
+  if (a.leaves().size() != b.leaves().size()) return INFINITY;
+  double worst = 0;
+  for (std::size_t i = 0; i < a.leaves().size(); ++i) {
+    const StateLeaf &x = a.leaves()[i], &y = b.leaves()[i];
+    if (x.is_integer() != y.is_integer() || x.integers != y.integers) return INFINITY;
+    if (x.is_integer()) continue;
+    const Index rows = x.value.shape().rank() < 2 ? 0 : std::max(x.value.extent(1), y.value.extent(1));
+    worst = std::max(worst, relative_error(with_room(x.value.value(), rows), with_room(y.value.value(), rows)));
+  }
+  return worst;
+}
+
+}  // namespace quipu::inline QUIPU_REAL_NS
