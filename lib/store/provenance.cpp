@@ -45,7 +45,7 @@ void write_tokenizer(H5Writer& writer, const std::string& group, const Tokenizer
   std::int64_t index = 0;
   for (const auto& [name, bytes] : tokenizer.blobs) {
     const std::string path = group + "/" + escape_name(name);
-    writer.write(path, bytes);
+    writer.write_text(path, bytes);
     writer.attribute(path, "index", index++);
   }
 }
@@ -54,7 +54,7 @@ TokenizerData read_tokenizer(const H5Reader& reader, const std::string& group) {
   TokenizerData tokenizer;
   tokenizer.kind = reader.text_attribute(group, "kind");
   for (const std::string& name : reader.data_sets(group)) {
-    tokenizer.blobs.emplace_back(unescape_name(name), reader.read<std::uint8_t>(group + "/" + name));
+    tokenizer.blobs.push_back({unescape_name(name), reader.read_text(group + "/" + name)});
   }
   return tokenizer;
 }

@@ -27,9 +27,9 @@ struct Kind {
   std::function<std::string(const std::string&)> read;
 };
 
-template <typename T>
-void show(std::ostream& out, const std::vector<T>& values) {
-  for (const T& value : values) out << +value << ' ';
+template <typename Values>
+void show(std::ostream& out, const Values& values) {
+  for (const auto& value : values) out << +value << ' ';
 }
 
 void show(std::ostream& out, const Provenance& provenance) {
@@ -73,7 +73,7 @@ std::string read_state(const std::string& path) {
   const SavedState state = load_state(path, quipu_test::sample_state().parameter_digest);
   std::ostringstream out;
   out << state.tokens;
-  for (const StateLeaf& leaf : state.leaves) {
+  for (const SavedLeaf& leaf : state.leaves) {
     show(out << leaf.name, leaf.shape);
     std::visit([&](const auto& data) { show(out, data); }, leaf.data);
   }
@@ -140,7 +140,7 @@ TEST_CASE("damage: a changed byte is found or does no harm") {
     const std::string right = kind.read(path);
     const std::string image = read_whole(path);
     std::size_t found = 0;
-    const std::size_t step = wants_slow_tests() ? 1 : 61;
+    const std::size_t step = wants_slow_tests() ? 1 : 97;
     for (std::size_t at = 0; at < image.size(); at += step) {
       INFO("byte ", at);
       for (const int flip : {1 << (at % 8), 0xff}) {
@@ -180,9 +180,9 @@ TEST_CASE("damage: a cut or lengthened file is found or does no harm") {
     kind.write(path);
     const std::string right = kind.read(path);
     const std::string image = read_whole(path);
-    const std::size_t step = wants_slow_tests() ? 1 : 89;
-    for (std::size_t n = 0; n < image.size(); n += step) {
-      write_whole(path, image.substr(0, n));
+    const std::size_t step = wants_slow_tests() ? 7 : 89;
+    for (std::size_t n = image.size() - 1; n > step; n -= step) {
+      std::filesystem::resize_file(path, n);
       CHECK(!reads_right(kind, path, right));
     }
     write_whole(path, image + std::string(1000, 'x'));
@@ -228,7 +228,7 @@ TEST_CASE("damage: a disk that fills up is an error, and the old file stays" * d
   Checkpoint small = quipu_test::sample_checkpoint();
   save_checkpoint(path, small);
   std::string message;
-  for (const std::size_t numbers : {std::size_t{230'000}, std::size_t{300'000}, std::size_t{3'000'000}}) {
+  for (const std::size_t numbers : {std::size_t{250'000}, std::size_t{300'000}, std::size_t{3'000'000}}) {
     Checkpoint large = small;
     large.optimizer = {{"first", {static_cast<Index>(numbers)}, std::vector<float>(numbers, 1.0F)}};
     CHECK_THROWS_WITH_AS(save_checkpoint(path, large), (path + ": cannot write: No space left on device").c_str(),
