@@ -27,7 +27,7 @@ struct Digest {
 /// Four 64-bit lanes take one little-endian word each from every 32 bytes:  lane = rotl(lane ^ (word * odd), 29) *
 /// odd'. The step is a bijection of the word for a given lane and of the lane for a given word, so a change within one
 /// word is never lost, and other changes are lost with a probability of about 2^-128. The tail is padded with zeros;
-/// the length and the lanes are then folded into two words with `mix64`. About 10 GB/s a core.
+/// the length and the lanes are then folded into two words with `mix64`. Several GB/s a core.
 class Digester {
  public:
   void update(std::span<const std::byte> bytes);

@@ -102,6 +102,15 @@ std::size_t InputFile::read(std::span<std::byte> bytes) {
   return held + read_descriptor(bytes.subspan(held));
 }
 
+std::size_t InputFile::read_some(std::span<std::byte> bytes) {
+  if (!peeked_.empty()) return read(bytes.first(std::min(peeked_.size(), bytes.size())));
+  for (;;) {
+    const ssize_t n = ::read(descriptor_.get(), bytes.data(), std::min(bytes.size(), kLargestCall));
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno != EINTR) throw InputError("{}: cannot read: {}", name_, std::strerror(errno));
+  }
+}
+
 std::string InputFile::read_all() {
   std::string text;
   struct stat status = {};
@@ -116,10 +125,9 @@ std::string InputFile::read_all() {
 }
 
 bool InputFile::is_hdf5() {
-  if (peeked_.size() < kSignature.size()) {
-    std::array<std::byte, kSignature.size()> bytes;
-    const std::size_t n = read_descriptor(std::span(bytes).first(kSignature.size() - peeked_.size()));
-    peeked_.append(reinterpret_cast<const char*>(bytes.data()), n);
+  std::byte next{};
+  while (peeked_.size() < kSignature.size() && kSignature.starts_with(peeked_) && read_descriptor({&next, 1}) == 1) {
+    peeked_ += static_cast<char>(next);
   }
   return peeked_.starts_with(kSignature);
 }
@@ -143,6 +151,13 @@ void InputFile::make_seekable() {
   }
   base_ = 0;
   descriptor_ = std::move(spool);
+}
+
+void InputFile::rewind() {
+  peeked_.clear();
+  if (::lseek(descriptor_.get(), static_cast<off_t>(base_), SEEK_SET) < 0) {
+    throw InputError("{}: cannot read again from its beginning: {}", name_, std::strerror(errno));
+  }
 }
 
 void InputFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {

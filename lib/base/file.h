@@ -60,14 +60,21 @@ class InputFile {
   /// The next bytes, as many as fit unless the file ends before; 0 at its end.
   std::size_t read(std::span<std::byte> bytes);
 
+  /// The next bytes, at least one, as soon as there are some; 0 at the end of the file.
+  std::size_t read_some(std::span<std::byte> bytes);
+
   /// Everything from here to the end.
   std::string read_all();
 
-  /// Whether the file begins with HDF5's signature. Asks before anything was read; consumes nothing.
+  /// Whether the file begins with HDF5's signature. Asks before anything was read; consumes nothing, and waits for no
+  /// more bytes of a pipe than it takes to tell.
   bool is_hdf5();
 
   /// Makes `read_at` possible: a stream is first copied, from where it stands, to a nameless file in $TMPDIR.
   void make_seekable();
+
+  /// After `make_seekable`: starts again at the first byte.
+  void rewind();
 
   /// After `make_seekable`: the size in bytes, and the bytes at an offset. Throws where the file ends too early.
   std::uint64_t size() const { return size_; }

@@ -65,11 +65,15 @@ class DatasetWriter {
   /// The split of a name (`train`, `valid`, `test` or another), begun where it is new. Several may be open at a time.
   SplitWriter& split(const std::string& name);
 
+  /// Adds a line `DIGEST PATH` to the provenance, of data whose digest is known only once it was read.
+  void add_data(const std::string& line) { provenance_.data.push_back(line); }
+
   void commit();
 
  private:
   H5Writer file_;
   Index vocab_;
+  Provenance provenance_;
   std::map<std::string, std::unique_ptr<SplitWriter>> splits_;
 };
 

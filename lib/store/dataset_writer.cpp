@@ -108,11 +108,10 @@ void SplitWriter::finish() {
 
 DatasetWriter::DatasetWriter(const std::string& path, const TokenizerData& tokenizer, Index vocab,
                              const Provenance& provenance)
-    : file_(path, kDatasetFormat), vocab_(vocab) {
+    : file_(path, kDatasetFormat), vocab_(vocab), provenance_(provenance) {
   if (vocab < 1 || vocab > kMostVocab) throw InputError("{}: a vocabulary of {} does not fit 31 bits", path, vocab);
   write_tokenizer(file_, "/tokenizer", tokenizer);
   file_.attribute("/tokenizer", "vocab", vocab);
-  write_provenance(file_, provenance);
 }
 
 SplitWriter& DatasetWriter::split(const std::string& name) {
@@ -126,6 +125,7 @@ SplitWriter& DatasetWriter::split(const std::string& name) {
 
 void DatasetWriter::commit() {
   for (auto& [name, split] : splits_) split->finish();
+  write_provenance(file_, provenance_);
   file_.commit();
 }
 

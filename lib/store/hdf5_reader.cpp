@@ -13,6 +13,15 @@ namespace {
 
 constexpr std::size_t kCacheBytes = std::size_t{64} << 20;
 
+/// Gets a stream's end before HDF5 is touched, so that nobody waits for HDF5 while we wait for the stream.
+InputFile whole_image(InputFile input, const std::string& wanted) {
+  const bool is_hdf5 = input.is_hdf5();
+  input.make_seekable();
+  if (input.size() == 0) throw InputError("{}: is empty; give a {} file", input.name(), wanted);
+  if (!is_hdf5) throw InputError("{}: is not an HDF5 file; give a {} file", input.name(), wanted);
+  return input;
+}
+
 }  // namespace
 
 struct H5Reader::Impl {
@@ -50,10 +59,6 @@ struct H5Reader::Impl {
 };
 
 H5Reader::Impl::Impl(InputFile file_in, const std::vector<H5Format>& accepted) : input(std::move(file_in)) {
-  const bool is_hdf5 = input.is_hdf5();
-  input.make_seekable();
-  if (input.size() == 0) throw InputError("{}: is empty; give a {} file", input.name(), accepted.front().name);
-  if (!is_hdf5) throw InputError("{}: is not an HDF5 file; give a {} file", input.name(), accepted.front().name);
   access.descriptor = input.descriptor();
   access.base = input.base();
   const H5Handle access_list(make_access_list(access), H5Pclose);
@@ -236,6 +241,7 @@ H5Reader::H5Reader(const std::string& path, const std::vector<H5Format>& accepte
     : H5Reader(InputFile(path), accepted) {}
 
 H5Reader::H5Reader(InputFile input, const std::vector<H5Format>& accepted) {
+  input = whole_image(std::move(input), accepted.front().name);
   const auto session = hdf5_session();
   impl_ = std::make_unique<Impl>(std::move(input), accepted);
 }

@@ -51,7 +51,7 @@ struct H5Writer::Impl {
   void set_attribute(const H5Handle& object, const std::string& path, const std::string& name, const H5Value& value);
   void close_data_set(const H5Handle& set, const std::string& path, const std::vector<Digest>& blocks);
   void write_block_digests();
-  void close();
+  void finish_file();
 
   H5Format format;
   OutputFile output;
@@ -81,11 +81,13 @@ H5Writer::Impl::Impl(const std::string& path, const H5Format& kind)
   if (output.is_terminal()) throw UsageError("{}: is a terminal; give a file, or pipe it somewhere", output.name());
   access.descriptor = output.descriptor();
   access.writable = true;
+  const auto session = hdf5_session();
   const H5Handle access_list(make_access_list(access), H5Pclose);
   const H5Handle create_list(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   require(access_list.is_open() && H5Pset_obj_track_times(create_list.id(), false) >= 0, "prepare");
-  file = H5Handle(H5Fcreate(output.name().c_str(), H5F_ACC_TRUNC, create_list.id(), access_list.id()), H5Fclose);
-  require(file.is_open(), "create");
+  H5Handle made(H5Fcreate(output.name().c_str(), H5F_ACC_TRUNC, create_list.id(), access_list.id()), H5Fclose);
+  require(made.is_open(), "create");
+  file = std::move(made);
   catalogue["/"] = {};
 }
 
@@ -194,13 +196,7 @@ void H5Writer::Impl::write_block_digests() {
   }
 }
 
-void H5Writer::Impl::close() {
-  const bool closed = file.close() >= 0;
-  require(closed, "close");
-}
-
 H5Writer::H5Writer(const std::string& path, const H5Format& format) {
-  const auto session = hdf5_session();
   impl_ = std::make_unique<Impl>(path, format);
   attribute("/", "format", format.name);
   attribute("/", "version", std::int64_t{format.version});
@@ -247,12 +243,21 @@ void H5Writer::attribute(const std::string& path, const std::string& name, const
 
 const H5Catalogue& H5Writer::catalogue() const { return impl_->catalogue; }
 
-void H5Writer::commit() {
+void H5Writer::Impl::finish_file() {
   const auto session = hdf5_session();
-  for (const auto& stream : impl_->streams) stream->finish();
-  impl_->write_block_digests();
-  attribute("/", kH5DigestAttribute, catalogue_digest(impl_->catalogue).hex());
-  impl_->close();
+  for (const auto& stream : streams) stream->finish();
+  write_block_digests();
+  {
+    const H5Handle root(H5Gopen2(file.id(), "/", H5P_DEFAULT), H5Gclose);
+    require(root.is_open(), "extend");
+    set_attribute(root, "/", kH5DigestAttribute, catalogue_digest(catalogue).hex());
+  }
+  const bool closed = file.close() >= 0;
+  require(closed, "close");
+}
+
+void H5Writer::commit() {
+  impl_->finish_file();
   impl_->output.commit();
 }
 

@@ -7,15 +7,15 @@ namespace {
 constexpr const char* kLeaves = "/leaves";
 constexpr const char* kBlobs = "/blobs";
 
-void write_leaf(H5Writer& file, const std::string& path, const StateLeaf& leaf) {
+void write_leaf(H5Writer& file, const std::string& path, const SavedLeaf& leaf) {
   const H5Shape shape(leaf.shape.begin(), leaf.shape.end());
   std::visit([&](const auto& data) { file.write(path, std::span(data), shape); }, leaf.data);
 }
 
-StateLeaf read_leaf(const H5Reader& file, const std::string& name) {
+SavedLeaf read_leaf(const H5Reader& file, const std::string& name) {
   const std::string path = fmt::format("{}/{}", kLeaves, name);
   const H5Entry& entry = file.entry(path);
-  StateLeaf leaf{name, {entry.shape.begin(), entry.shape.end()}, {}};
+  SavedLeaf leaf{name, {entry.shape.begin(), entry.shape.end()}, {}};
   if (entry.type == ElementType::kFloat64) {
     leaf.data = file.read<double>(path);
   } else if (entry.type == ElementType::kInt64) {
@@ -34,7 +34,7 @@ void save_state(const std::string& path, const SavedState& state) {
   file.attribute("/", "tokens", state.tokens);
   file.group(kLeaves);
   std::int64_t index = 0;
-  for (const StateLeaf& leaf : state.leaves) {
+  for (const SavedLeaf& leaf : state.leaves) {
     const std::string leaf_path = fmt::format("{}/{}", kLeaves, leaf.name);
     write_leaf(file, leaf_path, leaf);
     file.attribute(leaf_path, "index", index++);

@@ -90,8 +90,12 @@ void DocumentSplitter::end_file() {
 }
 
 void read_documents(const std::string& path, DocumentRule rule, DocumentSink& sink) {
-  constexpr std::size_t kBlockBytes = 1 << 20;
   TextReader reader(path);
+  read_documents(reader, rule, sink);
+}
+
+void read_documents(TextReader& reader, DocumentRule rule, DocumentSink& sink) {
+  constexpr std::size_t kBlockBytes = 1 << 20;
   DocumentSplitter splitter(rule, sink);
   std::vector<char> block(kBlockBytes);
   while (const std::size_t got = reader.read(block)) splitter.add({block.data(), got});

@@ -7,6 +7,8 @@
 
 namespace quipu {
 
+class TextReader;
+
 /// What a document is. The documents of a file, one after another, are always exactly its bytes.
 enum class DocumentRule {
   kFile,   ///< a file
@@ -46,6 +48,7 @@ class DocumentSplitter {
 /// Sends the documents of a text file (plain or gzip; `-`: standard input) to `sink`, in blocks, in bounded memory.
 /// InputError as TextReader.
 void read_documents(const std::string& path, DocumentRule rule, DocumentSink& sink);
+void read_documents(TextReader& reader, DocumentRule rule, DocumentSink& sink);
 
 /// Counts a text. Words are the longest runs of bytes without blanks, as `wc -w` counts them in the C locale; a word
 /// ends where its document does.

@@ -1,13 +1,8 @@
 #include "text/text_reader.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include "base/error.h"
@@ -26,7 +21,7 @@ class TextReader::Inflater {
  public:
   explicit Inflater(TextReader& reader) : reader_(reader), input_(kBlockBytes) {
     constexpr int kGzipOnly = 16 + MAX_WBITS;
-    if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw InputError("{}: out of memory", reader_.name_);
+    if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw InputError("{}: out of memory", reader_.name());
   }
   ~Inflater() { inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;
@@ -39,7 +34,7 @@ class TextReader::Inflater {
     while (stream_.avail_out == room) {
       if (stream_.avail_in == 0 && !filled_ && !refill()) {
         if (between_members_) return 0;
-        throw InputError("{}: its gzip data are cut short; get the file again", reader_.name_);
+        throw InputError("{}: its gzip data are cut short; get the file again", reader_.name());
       }
       if (between_members_ && !begin_member()) continue;
       const int status = inflate(&stream_, Z_NO_FLUSH);
@@ -47,7 +42,7 @@ class TextReader::Inflater {
       if (status == Z_STREAM_END) {
         between_members_ = true;
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
-        throw InputError("{}: its gzip data are damaged ({}); get the file again", reader_.name_,
+        throw InputError("{}: its gzip data are damaged ({}); get the file again", reader_.name(),
                          stream_.msg != nullptr ? stream_.msg : zError(status));
       }
     }
@@ -81,32 +76,18 @@ class TextReader::Inflater {
   bool filled_ = false;  // the last output was full, so that more may come without more input
 };
 
-TextReader::TextReader(const std::string& path) : name_(path == "-" ? "standard input" : path) {
-  fd_ = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) throw InputError("{}: cannot be opened: {}; check the name", name_, std::strerror(errno));
-  struct stat info {};
-  if (fstat(fd_, &info) == 0 && S_ISDIR(info.st_mode)) {
-    if (fd_ != STDIN_FILENO) close(fd_);
-    throw InputError("{}: is a directory; name a text file in it", name_);
-  }
-}
+TextReader::TextReader(const std::string& path) : TextReader(std::make_shared<InputFile>(path)) {}
 
-TextReader::~TextReader() {
-  if (fd_ != STDIN_FILENO) close(fd_);
-}
+TextReader::TextReader(std::shared_ptr<InputFile> input) : input_(std::move(input)) {}
+
+TextReader::~TextReader() = default;
 
 std::size_t TextReader::read_raw(std::span<char> buffer) {
-  if (!head_.empty()) {
-    const std::size_t count = std::min(head_.size(), buffer.size());
-    std::copy_n(head_.begin(), count, buffer.begin());
-    head_.erase(0, count);
-    return count;
-  }
-  for (;;) {
-    const ssize_t got = ::read(fd_, buffer.data(), buffer.size());
-    if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno != EINTR) throw InputError("{}: cannot be read: {}", name_, std::strerror(errno));
-  }
+  if (head_.empty()) return input_->read_some(std::as_writable_bytes(buffer));
+  const std::size_t count = std::min(head_.size(), buffer.size());
+  std::copy_n(head_.begin(), count, buffer.begin());
+  head_.erase(0, count);
+  return count;
 }
 
 std::size_t TextReader::read(std::span<char> buffer) {
@@ -120,7 +101,7 @@ std::size_t TextReader::read(std::span<char> buffer) {
   }
   const std::size_t got = inflater_ ? inflater_->read(buffer) : read_raw(buffer);
   total_ += got;
-  if (total_ == 0) throw InputError("{}: is empty; give a text with something in it", name_);
+  if (total_ == 0) throw InputError("{}: is empty; give a text with something in it", name());
   return got;
 }
 

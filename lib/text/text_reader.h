@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 
+#include "base/file.h"
+
 namespace quipu {
 
 /// Reads a text file as a stream of bytes, plain or gzip (told apart by gzip's first two bytes; several gzip members in
@@ -14,6 +16,8 @@ namespace quipu {
 class TextReader {
  public:
   explicit TextReader(const std::string& path);
+  /// From where `input` stands; it may be shared so that it can be read again.
+  explicit TextReader(std::shared_ptr<InputFile> input);
   ~TextReader();
   TextReader(const TextReader&) = delete;
   TextReader& operator=(const TextReader&) = delete;
@@ -22,16 +26,15 @@ class TextReader {
   /// throws.
   std::size_t read(std::span<char> buffer);
 
-  /// The path, or `standard input`.
-  const std::string& name() const { return name_; }
+  /// The path, or `stdin`.
+  const std::string& name() const { return input_->name(); }
 
  private:
   class Inflater;
 
   std::size_t read_raw(std::span<char> buffer);
 
-  std::string name_;
-  int fd_ = -1;
+  std::shared_ptr<InputFile> input_;
   bool started_ = false;
   std::uint64_t total_ = 0;
   std::string head_;  // the first bytes, read to see whether they are gzip's

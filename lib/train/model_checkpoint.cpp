@@ -20,14 +20,13 @@ std::string carried_name(std::size_t layer, const StateLeaf& leaf) {
 /// Arrays as a file takes them; where Real is not float, it keeps the converted numbers.
 class FileArrays {
  public:
-  void add(std::string name, const Shape& shape, std::span<const Real> values) {
-    if constexpr (std::is_same_v<Real, float>) {
-      views_.push_back({std::move(name), extents(shape), values});
-    } else {
-      auto& copy = converted_.emplace_back(values.size());
-      std::transform(values.begin(), values.end(), copy.begin(), [](Real x) { return static_cast<float>(x); });
-      views_.push_back({std::move(name), extents(shape), copy});
-    }
+  void add(std::string name, const Shape& shape, std::span<const float> values) {
+    views_.push_back({std::move(name), extents(shape), values});
+  }
+  void add(std::string name, const Shape& shape, std::span<const double> values) {
+    auto& copy = converted_.emplace_back(values.size());
+    std::transform(values.begin(), values.end(), copy.begin(), [](double x) { return static_cast<float>(x); });
+    add(std::move(name), shape, std::span<const float>(copy));
   }
   const std::vector<ArrayView>& views() const { return views_; }
 

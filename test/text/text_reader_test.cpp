@@ -78,15 +78,15 @@ TEST_CASE("text reader: standard input") {
     CHECK(read_text("-") == "from a pipe");
   }
   const StandardInput input(folder.write("b", ""));
-  CHECK(message_of("-") == "standard input: is empty; give a text with something in it");
+  CHECK(message_of("-") == "stdin: is empty; give a text with something in it");
 }
 
 TEST_CASE("text reader: what is wrong with a file, in one line that begins with its name") {
   const ScratchFolder folder;
   const std::string packed = gzip(sample_prose());
   const std::string missing = folder.path("missing.txt");
-  CHECK(message_of(missing) == missing + ": cannot be opened: No such file or directory; check the name");
-  CHECK(message_of(folder.path("")) == folder.path("") + ": is a directory; name a text file in it");
+  CHECK(message_of(missing) == missing + ": cannot read: No such file or directory");
+  CHECK(message_of(folder.path("")) == folder.path("") + ": is a folder; give a file");
   for (const std::string& nothing : {folder.write("empty.txt", ""), folder.write("empty.gz", gzip(""))}) {
     CHECK(message_of(nothing) == nothing + ": is empty; give a text with something in it");
   }

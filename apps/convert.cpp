@@ -1,0 +1,59 @@
+#include "cli/app.h"
+#include "cli/command_line.h"
+#include "cli/convert_text.h"
+#include "cli/file_report.h"
+#include "store/average.h"
+
+using namespace quipu;
+
+namespace {
+
+const ToolInfo kInfo = {
+    .name = "convert",
+    .summary = "make datasets of text, average checkpoints, show files",
+    .description =
+        R"(Makes the files that the other tools read, and says what is in them. A file `-` is standard input or
+standard output, so that `convert text -o - - < book.txt | train - -o model.h5` works.)",
+    .examples = {{"convert text -o corpus.h5 --tokenizer bpe:4096 --valid 0.05 --test 0.05 book.txt.gz",
+                  "A dataset with its own vocabulary, the end of the text held out:"},
+                 {"convert text -o other.h5 --tokenizer corpus.h5 other.txt", "Another one with the same vocabulary:"},
+                 {"convert average -o mean.h5 run1.h5 run2.h5", "The mean of two checkpoints:"},
+                 {"convert show corpus.h5", "What a file is:"}},
+    .config_example = "[text]\ntokenizer = \"bpe:4096\"\nvalid = \"0.05\"",
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string line = command_line(argc, argv);
+  ConvertTextOptions text;
+  std::string output, shown;
+  std::vector<std::string> checkpoints;
+  bool verify = false;
+  return run_app(kInfo, argc, argv, [&](Command& tool) {
+    add_convert_text(tool, text, line);
+    Command& average = tool.command(
+        "average", "average checkpoints of one configuration",
+        "Saves the mean of the parameters. The result can be evaluated and can generate; it cannot be resumed.");
+    add_arguments(average.section(), "MODEL.h5", checkpoints, true, "checkpoints of equal configuration");
+    required(add_text(average.section(), "-o,--output", output, "FILE", "the mean; - for standard output"));
+    average.runs([&](const Common&) {
+      refuse_terminal_output(output);
+      average_checkpoints(checkpoints, output, {line});
+      return Status::kDone;
+    });
+    Command& show = tool.command("show", "say what a dataset, checkpoint or state is",
+                                 "With --verbose, also lists the data sets inside.");
+    add_argument(show.section(), "FILE", shown, true, "a dataset, checkpoint or state; - for standard input");
+    add_flag(show.section(), "--verify", verify, "read all of the file and check it against its digests");
+    show.runs([&](const Common& common) {
+      const FileDescription about = describe_file(shown, verify);
+      const std::string name = shown == "-" ? "stdin" : shown;
+      if (common.json)
+        print_json(file_report_json(name, about));
+      else
+        print_text(file_report_text(name, about, common.verbose));
+      return Status::kDone;
+    });
+  });
+}
