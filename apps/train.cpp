@@ -41,6 +41,13 @@ Status dry_run(Trainer& trainer, bool json) {
   return Status::kDone;
 }
 
+void note_stop(const TrainSummary& summary) {
+  const std::string reason = stop_reason();  // none yet where the time limit would not have lasted for a step
+  log_note("stopped by {} after step {} of {}, with all saved in {}; the same command goes on",
+           reason.empty() ? std::string_view("the time limit") : std::string_view(reason), summary.step, summary.steps,
+           summary.last);
+}
+
 Status train(const TrainRequest& request, const Common& common, const std::string& command) {
   ModelConfig config = resolve_model(request);
   config.length = request.train.length;
@@ -50,7 +57,6 @@ Status train(const TrainRequest& request, const Common& common, const std::strin
   TrainOptions options = resolve(request, common);
   options.command = command;
   if (request.time_limit_s) set_time_limit(*request.time_limit_s);
-  if (request.dry_run) options.output = "-";
   const Dataset data(request.data);
   Trainer trainer(data, options);
   note_start(trainer, data, common);
@@ -68,9 +74,7 @@ Status train(const TrainRequest& request, const Common& common, const std::strin
                            bar.update(static_cast<double>(step), fmt::format("loss {:.4f}", loss));
                        }});
   bar.finish();
-  if (summary.stopped)
-    log_note("stopped by {} after step {} of {}, with all saved in {}; the same command goes on",
-             stop_reason().empty() ? "the time limit" : stop_reason(), summary.step, summary.steps, summary.last);
+  if (summary.stopped) note_stop(summary);
   print_summary(summary, trainer, common.json, options.output == "-" ? Stream::kError : Stream::kOutput);
   return summary.stopped ? Status::kStopped : Status::kDone;
 }

@@ -125,7 +125,10 @@ TrainOptions resolve(const TrainRequest& r, const Common& common) {
   if (r.data.empty()) throw UsageError("DATA.h5: is missing; give a dataset, made by `convert text`");
   if (r.train.output.empty() && !r.dry_run) throw UsageError("--output: is missing; say where the model goes with -o");
   TrainOptions o = r.train;
-  if (r.dry_run) o.resume = "never";
+  if (r.dry_run) {  // touches no file
+    o.resume = "never";
+    o.output.assign(1, '-');
+  }
   o.model = resolve_model(r);
   o.optimizer.kind = optimizer_from_name(r.optimizer);
   o.schedule.schedule = schedule_from_name(r.schedule);
