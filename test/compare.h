@@ -5,17 +5,9 @@
 
 #include "golden.h"
 #include "tensor/tensor.h"
+#include "tolerance.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
-
-/// How far a result may be from its reference, as a share of the reference's largest element.
-#ifdef QUIPU_DOUBLE
-inline constexpr double kOutputTolerance = 1e-10;
-inline constexpr double kGradientTolerance = 1e-10;
-#else
-inline constexpr double kOutputTolerance = 1e-5;
-inline constexpr double kGradientTolerance = 2e-4;
-#endif
 
 inline Tensor tensor_of(const GoldenTensor& golden) {
   return Tensor::from(Shape(std::span<const Index>(golden.shape)), golden.values);
