@@ -224,7 +224,10 @@ TEST_CASE("language model: published blocks") {
       if (!ours(e.name)) continue;
       const auto g = model.parameters().gradients().subspan(static_cast<std::size_t>(e.begin),
                                                             static_cast<std::size_t>(e.end - e.begin));
-      CHECK(relative_error(g, theirs("grad/param/", e.name)) < kGradientTolerance);
+      // the gradient of a key's bias alone is 0 but for rounding: as a share of the published array
+      const std::string& path = p.names.at(e.name.substr(std::string("layers.0.").size())).first;
+      CHECK(relative_error(g, theirs("grad/param/", e.name), largest_element(golden.tensor("grad/param/" + path))) <
+            kGradientTolerance);
     }
   }
 }

@@ -52,7 +52,7 @@ SoftmaxWindowInput problem(const Layout& layout, Index past, Index window) {
   in.q = random_tensor({layout.batch, layout.length, 4, 3}, 1);
   in.k = random_tensor({layout.batch, past + layout.length, 2, 3}, 2);
   in.v = random_tensor({layout.batch, past + layout.length, 2, 5}, 3);
-  in.scale = Real{0.7};
+  in.scale = Real{0.75};
   in.window = window;
   return in;
 }
