@@ -77,7 +77,8 @@ class LayerCase {
     return {mixer, golden_.tensor("input/x").shape[2], static_cast<Index>(golden_.number("num_heads")), options};
   }
 
-  /// The largest element of the published array that holds it: the gradient of a key's bias alone is 0 but for rounding.
+  /// The largest element of the published array that holds it: the gradient of a key's bias alone is 0 but for
+  /// rounding.
   double size_of(const std::string& group, const std::string& name) const {
     const auto found = names_.find(name);
     return largest_element(golden_.tensor(group + (found == names_.end() ? name : found->second.name)));

@@ -25,7 +25,8 @@ std::vector<double> obvious(const SoftmaxWindowInput& in, const Layout& layout) 
     for (const Span& span : layout.spans(b))
       for (Index t = span.begin; t < span.end; ++t)
         for (Index h = 0; h < heads; ++h) {
-          const Index before = span.fresh || span.begin > 0 || in.past.empty() ? 0 : in.past[static_cast<std::size_t>(b)];
+          const Index before =
+              span.fresh || span.begin > 0 || in.past.empty() ? 0 : in.past[static_cast<std::size_t>(b)];
           const Index first = past + span.begin - before;
           std::vector<double> out(static_cast<std::size_t>(values), 0);
           double total = 0;
@@ -42,7 +43,8 @@ std::vector<double> obvious(const SoftmaxWindowInput& in, const Layout& layout) 
                   weight * static_cast<double>(v.data()[((b * v.extent(1) + s) * kv + h / group) * values + c]);
           }
           for (Index c = 0; c < values; ++c)
-            y[static_cast<std::size_t>(((b * length + t) * heads + h) * values + c)] = out[static_cast<std::size_t>(c)] / total;
+            y[static_cast<std::size_t>(((b * length + t) * heads + h) * values + c)] =
+                out[static_cast<std::size_t>(c)] / total;
         }
   return y;
 }
