@@ -64,9 +64,9 @@ std::vector<nlohmann::json> timeless(const std::string& path) {
 /// Runs until step `stop_at` is done, then asks for a stop, as a signal would (0: never).
 TrainSummary run_until(Trainer& trainer, Index stop_at) {
   reset_stop();
-  const TrainSummary summary = trainer.run({.on_step = [&](Index step, double) {
-    if (step == stop_at) set_time_limit(0);
-  }});
+  const TrainSummary summary = trainer.run({.on_line = {}, .on_step = [&](Index step, double) {
+                                              if (step == stop_at) set_time_limit(0);
+                                            }});
   reset_stop();
   return summary;
 }
@@ -309,7 +309,7 @@ TEST_CASE("trainer: a checkpoint that disagrees is not overwritten") {
   write_sample_dataset(folder / "other.h5", {182}, 0, kVocab);
   const Dataset data(folder / "d.h5"), other(folder / "other.h5");
   TrainOptions o = tiny(folder, "a");
-  o.schedule.steps = 2;
+  o.schedule.steps = 2, o.schedule.warmup = 1;
   straight(data, o);
   const std::string saved = read_whole(o.output);
 
