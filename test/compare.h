@@ -5,27 +5,19 @@
 
 #include "golden.h"
 #include "tensor/tensor.h"
+#include "tolerance.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
-
-/// How far a result may be from its reference, as a share of the reference's largest element.
-#ifdef QUIPU_DOUBLE
-inline constexpr double kOutputTolerance = 1e-10;
-inline constexpr double kGradientTolerance = 1e-10;
-#else
-inline constexpr double kOutputTolerance = 1e-5;
-inline constexpr double kGradientTolerance = 2e-4;
-#endif
 
 inline Tensor tensor_of(const GoldenTensor& golden) {
   return Tensor::from(Shape(std::span<const Index>(golden.shape)), golden.values);
 }
 
-/// max |a - b| / max |b|; infinite where one is not finite or the counts differ.
+/// max |a - b| / max |b|, or over `size` where that is larger; infinite where one is not finite or the counts differ.
 template <typename A, typename B>
-double relative_error(const A& a, const B& b) {
+double relative_error(const A& a, const B& b, double size = 0) {
   if (a.size() != b.size()) return INFINITY;
-  double worst = 0, largest = 0;
+  double worst = 0, largest = size;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
     if (!std::isfinite(x) || !std::isfinite(y)) return INFINITY;
@@ -33,6 +25,12 @@ double relative_error(const A& a, const B& b) {
     largest = std::max(largest, std::abs(y));
   }
   return largest > 0 ? worst / largest : worst;
+}
+
+inline double largest_element(const GoldenTensor& x) {
+  double largest = 0;
+  for (const double value : x.values) largest = std::max(largest, std::abs(value));
+  return largest;
 }
 
 inline double relative_error(const Tensor& a, const Tensor& b) {

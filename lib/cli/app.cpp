@@ -5,8 +5,8 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/output.h"
 #include "base/stop.h"
 #include "base/threads.h"

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/threads.h"
+#include "store/hdf5.h"
 #include "tensor/blas.h"
+#include "tensor/kernels.h"
 
 namespace quipu {
 namespace {
@@ -22,6 +24,8 @@ BuildInfo build_info() {
   BuildInfo info;
   info.version = QUIPU_VERSION;
   info.parts = {{"BLAS", fmt::format("{}, {} kernels", blas::version(), blas::kernel_name())},
+                {"SIMD", fmt::format("{} (Highway)", kernels::simd_target())},
+                {"HDF5", hdf5_versions()},
                 {"MPI", "none"},
                 {"compiler", kCompiler}};
   const std::string advice = blas::narrow_kernel_advice();

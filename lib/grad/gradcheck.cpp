@@ -60,11 +60,12 @@ double direction_error(const Function& fn, const std::vector<Tensor>& inputs, st
   const Tensor direction = random_tensor(inputs[which].shape(), step, which);
   const double analytic = inner(gradient, direction);
   const double typical = std::sqrt(inner(gradient, gradient));
+  const double rounding = 1e-5 * std::abs(loss(fn, inputs));  // smaller derivatives drown in the loss's own digits
   double best = INFINITY;
   for (const double h : {1e-3, 1e-4, 1e-5, 1e-6}) {
     const double difference =
         (loss_at(fn, inputs, which, direction, h) - loss_at(fn, inputs, which, direction, -h)) / (2 * h);
-    const double scale = std::max({std::abs(analytic), std::abs(difference), typical, 1e-30});
+    const double scale = std::max({std::abs(analytic), std::abs(difference), typical, rounding, 1e-30});
     const double error = std::abs(analytic - difference) / scale;
     if (!std::isfinite(error)) return INFINITY;
     best = std::min(best, error);

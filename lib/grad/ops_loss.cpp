@@ -10,7 +10,7 @@
 namespace quipu::inline QUIPU_REAL_NS {
 namespace {
 
-constexpr Index kSliceRows = 256;
+constexpr Index kSliceRows = 512;
 
 /// Turns a row of logits into the gradient of its smoothed loss, times `scale` (where `gradient`); returns the nll and
 /// the smoothed loss.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/blocks.h"
 #include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -54,7 +55,10 @@ void Parameters::initialise(std::uint64_t seed) {
   for (const Entry& e : all()) e.parameter->init_(e.parameter->value_.span(), Rng(seed, 0, rng_site(e.name.c_str())));
 }
 
-void Parameters::zero_gradients() { kernels::fill(gradients_.data(), 0, gradients_.count()); }
+void Parameters::zero_gradients() {
+  for_blocks(gradients_.count(), kElementBlock,
+             [&](Index begin, Index end) { kernels::fill(gradients_.data() + begin, 0, end - begin); });
+}
 
 std::vector<Parameters::Entry> Parameters::all() const {
   std::vector<Entry> entries = trainable_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/blocks.h"
 #include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -21,7 +22,9 @@ void Gradient::add(Tensor gradient) {
     return;
   }
   if (!bound_) sum_.unique();
-  kernels::add_into(sum_.data(), gradient.data(), sum_.count());
+  for_blocks(sum_.count(), kElementBlock, [&](Index begin, Index end) {
+    kernels::add_into(sum_.data() + begin, gradient.data() + begin, end - begin);
+  });
 }
 
 std::pair<Matrix, Real> Gradient::target(Index rows, Index cols) {

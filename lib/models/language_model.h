@@ -39,7 +39,7 @@ class LanguageModel final : public SequenceModel {
   Var forward(Tape& tape, std::span<const std::int32_t> tokens, const Context& context,
               ModelState& state) const override;
   LossOutput loss(Tape& tape, const Var& hidden, std::span<const std::int32_t> targets,
-                  const LossOptions& options) const override;
+                  const LossOptions& options = {}) const override;
   void logits_into(Matrix logits, Matrix hidden) const override;
   void step(std::span<const std::int32_t> tokens, ModelState& state, Scratch& scratch, Matrix logits) const override;
 

@@ -14,6 +14,7 @@ namespace quipu::arena {
 namespace {
 
 constexpr std::size_t kRegionBytes = std::size_t{32} << 20;
+constexpr std::size_t kMostBytes = std::size_t{1} << 62;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 struct Block {
@@ -25,8 +26,9 @@ struct Block {
 class Arena {
  public:
   void* allocate(std::size_t bytes) {
-    bytes = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
     const std::lock_guard lock(mutex_);
+    if (bytes > kMostBytes) refuse(bytes);  // so that no sum below wraps round
+    bytes = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
     auto found = free_.lower_bound({bytes, nullptr});
     if (found == free_.end()) {
       add_region(bytes);
@@ -86,13 +88,15 @@ class Arena {
     return next != blocks_.end() && next->second.free && !next->second.region_start;
   }
 
+  [[noreturn]] void refuse(std::size_t bytes) const {
+    throw InputError("memory: {} bytes more are not to be had ({} are in use); use a smaller model, batch or length",
+                     bytes, usage_.in_use);
+  }
+
   void add_region(std::size_t bytes) {
     const std::size_t wanted = std::max(kRegionBytes, (bytes + kHugePage - 1) / kHugePage * kHugePage);
     void* const memory = mmap(nullptr, wanted + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-      throw InputError("memory: {} bytes more are not to be had ({} are in use); use a smaller model, batch or length",
-                       wanted, usage_.in_use);
-    }
+    if (memory == MAP_FAILED) refuse(wanted);
     const auto address = reinterpret_cast<std::uintptr_t>(memory);
     char* const start = static_cast<char*>(memory) + (kHugePage - address % kHugePage) % kHugePage;
     madvise(start, wanted, MADV_HUGEPAGE);  // a wish: without huge pages all works, slower

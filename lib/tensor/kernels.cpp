@@ -84,6 +84,8 @@ bool all_finite(const Real* x, Index n) {
   return sum_of(n, [x, zero](auto load) QUIPU_LANEWISE { return hn::Mul(load(x), zero); }) == 0;
 }
 
+const char* simd_target() { return hwy::TargetName(HWY_TARGET); }
+
 }  // namespace quipu::inline QUIPU_REAL_NS::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -102,6 +104,7 @@ HWY_EXPORT(sum);
 HWY_EXPORT(sum_of_squares);
 HWY_EXPORT(max);
 HWY_EXPORT(all_finite);
+HWY_EXPORT(simd_target);
 
 void fill(Real* y, Real value, Index n) { HWY_DYNAMIC_DISPATCH(fill)(y, value, n); }
 void add_into(Real* y, const Real* x, Index n) { HWY_DYNAMIC_DISPATCH(add)(y, y, x, n); }
@@ -118,6 +121,7 @@ Real dot(const Real* a, const Real* b, Index n) { return HWY_DYNAMIC_DISPATCH(do
 Real sum(const Real* x, Index n) { return HWY_DYNAMIC_DISPATCH(sum)(x, n); }
 Real sum_of_squares(const Real* x, Index n) { return HWY_DYNAMIC_DISPATCH(sum_of_squares)(x, n); }
 Real max(const Real* x, Index n) { return HWY_DYNAMIC_DISPATCH(max)(x, n); }
+const char* simd_target() { return HWY_DYNAMIC_DISPATCH(simd_target)(); }
 bool all_finite(const Real* x, Index n) { return HWY_DYNAMIC_DISPATCH(all_finite)(x, n); }
 
 }  // namespace quipu::inline QUIPU_REAL_NS::kernels

@@ -6,6 +6,9 @@
 /// the same array as an input, never a partly overlapping one. Sums run in a fixed order.
 namespace quipu::inline QUIPU_REAL_NS::kernels {
 
+/// The instructions that the kernels use on this CPU, such as "AVX3".
+const char* simd_target();
+
 void fill(Real* y, Real value, Index n);
 void add_into(Real* y, const Real* x, Index n);                     ///< y += x
 void add(Real* y, const Real* a, const Real* b, Index n);           ///< y = a + b

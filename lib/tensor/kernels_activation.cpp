@@ -14,11 +14,23 @@ namespace quipu::inline QUIPU_REAL_NS::kernels::HWY_NAMESPACE {
 
 HWY_INLINE V one() { return constant(1); }
 
-HWY_INLINE V sigmoid_of(V x) { return hn::Div(one(), hn::Add(one(), exp_of(hn::Neg(x)))); }
+/// s = sigmoid(x), and s (1 - s), without the cancellation of 1 - s: with e = e^-|x| and r = 1 / (1 + e), s is r or e
+/// r, and s (1 - s) is e r^2.
+struct SigmoidParts {
+  V e, r, s;
+  explicit HWY_INLINE SigmoidParts(V x) {
+    e = exp_of_bounded(hn::Neg(hn::Abs(x)));
+    r = hn::Div(one(), hn::Add(one(), e));
+    s = hn::IfThenElse(hn::Ge(x, hn::Zero(D())), r, hn::Mul(e, r));
+  }
+  HWY_INLINE V slope() const { return hn::Mul(hn::Mul(e, r), r); }
+};
+
+HWY_INLINE V sigmoid_of(V x) { return SigmoidParts(x).s; }
 
 /// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), written so that NaN stays NaN.
 HWY_INLINE V softplus_of(V x) {
-  const V tail = log1p_of_unit(exp_of(hn::Neg(hn::Abs(x))));
+  const V tail = log1p_of_unit(exp_of_bounded(hn::Neg(hn::Abs(x))));
   return hn::Add(hn::IfThenZeroElse(hn::Lt(x, hn::Zero(D())), x), tail);
 }
 
@@ -42,23 +54,23 @@ struct Sigmoid {
 struct Silu {
   static HWY_INLINE V value(V x) { return hn::Mul(x, sigmoid_of(x)); }
   static HWY_INLINE V slope(V x) {
-    const V s = sigmoid_of(x);
-    return hn::Mul(s, hn::MulAdd(x, hn::Sub(one(), s), one()));
+    const SigmoidParts gate(x);
+    return hn::MulAdd(x, gate.slope(), gate.s);
   }
 };
 
 /// 0.5 x (1 + tanh(u)) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
 struct Gelu {
   static constexpr double kTwice = 2 * 0.79788456080286535588;
-  static HWY_INLINE V gate(V x) {
+  static HWY_INLINE SigmoidParts gate(V x) {
     const V cubic = hn::MulAdd(hn::Mul(x, x), constant(kTwice * 0.044715), constant(kTwice));
-    return sigmoid_of(hn::Mul(x, cubic));
+    return SigmoidParts(hn::Mul(x, cubic));
   }
-  static HWY_INLINE V value(V x) { return hn::Mul(x, gate(x)); }
+  static HWY_INLINE V value(V x) { return hn::Mul(x, gate(x).s); }
   static HWY_INLINE V slope(V x) {
-    const V s = gate(x);
+    const SigmoidParts g = gate(x);
     const V du = hn::MulAdd(hn::Mul(x, x), constant(kTwice * 3 * 0.044715), constant(kTwice));
-    return hn::MulAdd(hn::Mul(hn::Mul(x, s), hn::Sub(one(), s)), du, s);
+    return hn::MulAdd(hn::Mul(x, g.slope()), du, g.s);
   }
 };
 

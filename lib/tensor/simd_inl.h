@@ -162,14 +162,19 @@ HWY_INLINE V exp_parts(V x, V* r, V* half_scale) {
   return q;
 }
 
-/// e^x, to 1 unit in the last place; NaN for NaN, infinity on overflow, 0 below kLowest.
-HWY_INLINE V exp_of(V x) {
+/// e^x for x <= kHighest (or NaN), to 1 unit in the last place; 0 below kLowest.
+HWY_INLINE V exp_of_bounded(V x) {
   using C = ExpConstants<Real>;
-  const V clamped = hn::IfThenElse(hn::Gt(x, constant(C::kHighest)), constant(C::kHighest), x);
   V r, half_scale;
-  const V q = exp_parts(clamped, &r, &half_scale);
+  const V q = exp_parts(x, &r, &half_scale);
   const V twice = hn::MulAdd(r, hn::MulAdd(r, q, constant(2)), constant(2));
   return hn::IfThenZeroElse(hn::Lt(x, constant(C::kLowest)), hn::Mul(twice, half_scale));
+}
+
+/// e^x for any x: NaN for NaN, infinity on overflow.
+HWY_INLINE V exp_of(V x) {
+  const V highest = constant(ExpConstants<Real>::kHighest);
+  return exp_of_bounded(hn::IfThenElse(hn::Gt(x, highest), highest, x));
 }
 
 /// e^x - 1 for x <= 0, without cancellation near 0.

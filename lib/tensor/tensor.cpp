@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/blocks.h"
 #include "tensor/arena.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -15,7 +16,8 @@ Tensor Tensor::zeros(const Shape& shape) { return full(shape, 0); }
 
 Tensor Tensor::full(const Shape& shape, Real value) {
   Tensor tensor(shape);
-  std::fill_n(tensor.data(), tensor.count(), value);
+  for_blocks(tensor.count(), kElementBlock,
+             [&](Index begin, Index end) { std::fill(tensor.data() + begin, tensor.data() + end, value); });
   return tensor;
 }
 
@@ -37,7 +39,8 @@ Tensor Tensor::alias(Real* data, const Shape& shape) {
 Tensor Tensor::clone() const {
   if (!defined()) return {};
   Tensor copy(shape_);
-  std::copy_n(data(), count(), copy.data());
+  for_blocks(count(), kElementBlock,
+             [&](Index begin, Index end) { std::copy(data() + begin, data() + end, copy.data() + begin); });
   return copy;
 }
 

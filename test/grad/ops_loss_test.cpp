@@ -53,7 +53,8 @@ TEST_CASE("loss: slices of rows change nothing, gradients of weight and bias inc
   const LossOutput out = projected_cross_entropy(tape, hidden, weight, bias, targets);
   tape.backward(out.loss);
 
-  std::vector<double> dh(static_cast<std::size_t>(rows * dim)), dw(static_cast<std::size_t>(vocab * dim)), db(vocab, 0.0);
+  std::vector<double> dh(static_cast<std::size_t>(rows * dim)), dw(static_cast<std::size_t>(vocab * dim)),
+      db(vocab, 0.0);
   double nll_sum = 0;
   Index scored = 0;
   for (const std::int32_t t : targets) scored += t != kNoTarget;

@@ -96,7 +96,8 @@ TEST_CASE("language model: pieces and steps give the logits of one piece") {
     Scratch scratch;
     Tensor stepped({2, length, 19}), logits({2, 19});
     for (Index t = 0; t < length; ++t) {
-      const std::vector<std::int32_t> now{tokens[static_cast<std::size_t>(t)], tokens[static_cast<std::size_t>(length + t)]};
+      const std::vector<std::int32_t> now{tokens[static_cast<std::size_t>(t)],
+                                          tokens[static_cast<std::size_t>(length + t)]};
       model.step(now, steps, scratch, logits.matrix());
       for (Index b = 0; b < 2; ++b) std::copy_n(logits.data() + b * 19, 19, stepped.data() + (b * length + t) * 19);
     }
@@ -104,7 +105,8 @@ TEST_CASE("language model: pieces and steps give the logits of one piece") {
     CHECK(whole.position == std::vector<std::int64_t>{length, length});
     for (const ModelState* other : {&pieces, &steps}) {
       CHECK(other->position == whole.position);
-      for (std::size_t i = 0; i < whole.layers.size(); ++i) CHECK(state_error(other->layers[i], whole.layers[i]) < kSame);
+      for (std::size_t i = 0; i < whole.layers.size(); ++i)
+        CHECK(state_error(other->layers[i], whole.layers[i]) < kSame);
     }
     CHECK(model.state_bytes(length) * 2 == whole.bytes());
   }
@@ -155,40 +157,39 @@ TEST_CASE("language model: published blocks") {
     std::map<std::string, std::string> options;
     std::map<std::string, std::pair<std::string, Index>> names;  // ours -> theirs, third of it (-1: all)
   };
-  const std::vector<Published> published{
-      {"softmax_attention",
-       "mlp",
-       "layernorm",
-       {{"attention.rope", "none"}, {"attention.bias", "true"}},
-       {{"mixer_norm.weight", {"ln_1.weight", -1}},
-        {"mixer_norm.bias", {"ln_1.bias", -1}},
-        {"mixer.q_proj.weight", {"attn.c_attn.weight", 0}},
-        {"mixer.k_proj.weight", {"attn.c_attn.weight", 1}},
-        {"mixer.v_proj.weight", {"attn.c_attn.weight", 2}},
-        {"mixer.q_proj.bias", {"attn.c_attn.bias", 0}},
-        {"mixer.k_proj.bias", {"attn.c_attn.bias", 1}},
-        {"mixer.v_proj.bias", {"attn.c_attn.bias", 2}},
-        {"mixer.o_proj.weight", {"attn.c_proj.weight", -1}},
-        {"mixer.o_proj.bias", {"attn.c_proj.bias", -1}},
-        {"channel_norm.weight", {"ln_2.weight", -1}},
-        {"channel_norm.bias", {"ln_2.bias", -1}},
-        {"channel.c_fc.weight", {"mlp.c_fc.weight", -1}},
-        {"channel.c_fc.bias", {"mlp.c_fc.bias", -1}},
-        {"channel.c_proj.weight", {"mlp.c_proj.weight", -1}},
-        {"channel.c_proj.bias", {"mlp.c_proj.bias", -1}}}},
-      {"transformer_pp",
-       "swiglu",
-       "rmsnorm",
-       {{"attention.rope", "interleaved"}, {"swiglu.hidden", "40"}},
-       {{"mixer_norm.weight", {"attention_norm.weight", -1}},
-        {"mixer.q_proj.weight", {"attention.wq.weight", -1}},
-        {"mixer.k_proj.weight", {"attention.wk.weight", -1}},
-        {"mixer.v_proj.weight", {"attention.wv.weight", -1}},
-        {"mixer.o_proj.weight", {"attention.wo.weight", -1}},
-        {"channel_norm.weight", {"ffn_norm.weight", -1}},
-        {"channel.gate_proj.weight", {"feed_forward.w1.weight", -1}},
-        {"channel.down_proj.weight", {"feed_forward.w2.weight", -1}},
-        {"channel.up_proj.weight", {"feed_forward.w3.weight", -1}}}}};
+  const std::vector<Published> published{{"softmax_attention",
+                                          "mlp",
+                                          "layernorm",
+                                          {{"attention.rope", "none"}, {"attention.bias", "true"}},
+                                          {{"mixer_norm.weight", {"ln_1.weight", -1}},
+                                           {"mixer_norm.bias", {"ln_1.bias", -1}},
+                                           {"mixer.q_proj.weight", {"attn.c_attn.weight", 0}},
+                                           {"mixer.k_proj.weight", {"attn.c_attn.weight", 1}},
+                                           {"mixer.v_proj.weight", {"attn.c_attn.weight", 2}},
+                                           {"mixer.q_proj.bias", {"attn.c_attn.bias", 0}},
+                                           {"mixer.k_proj.bias", {"attn.c_attn.bias", 1}},
+                                           {"mixer.v_proj.bias", {"attn.c_attn.bias", 2}},
+                                           {"mixer.o_proj.weight", {"attn.c_proj.weight", -1}},
+                                           {"mixer.o_proj.bias", {"attn.c_proj.bias", -1}},
+                                           {"channel_norm.weight", {"ln_2.weight", -1}},
+                                           {"channel_norm.bias", {"ln_2.bias", -1}},
+                                           {"channel.c_fc.weight", {"mlp.c_fc.weight", -1}},
+                                           {"channel.c_fc.bias", {"mlp.c_fc.bias", -1}},
+                                           {"channel.c_proj.weight", {"mlp.c_proj.weight", -1}},
+                                           {"channel.c_proj.bias", {"mlp.c_proj.bias", -1}}}},
+                                         {"transformer_pp",
+                                          "swiglu",
+                                          "rmsnorm",
+                                          {{"attention.rope", "interleaved"}, {"swiglu.hidden", "40"}},
+                                          {{"mixer_norm.weight", {"attention_norm.weight", -1}},
+                                           {"mixer.q_proj.weight", {"attention.wq.weight", -1}},
+                                           {"mixer.k_proj.weight", {"attention.wk.weight", -1}},
+                                           {"mixer.v_proj.weight", {"attention.wv.weight", -1}},
+                                           {"mixer.o_proj.weight", {"attention.wo.weight", -1}},
+                                           {"channel_norm.weight", {"ffn_norm.weight", -1}},
+                                           {"channel.gate_proj.weight", {"feed_forward.w1.weight", -1}},
+                                           {"channel.down_proj.weight", {"feed_forward.w2.weight", -1}},
+                                           {"channel.up_proj.weight", {"feed_forward.w3.weight", -1}}}}};
   for (const Published& p : published) {
     INFO(p.file);
     const GoldenCase golden = GoldenFile(p.file).at("block_T17");
@@ -224,7 +225,10 @@ TEST_CASE("language model: published blocks") {
       if (!ours(e.name)) continue;
       const auto g = model.parameters().gradients().subspan(static_cast<std::size_t>(e.begin),
                                                             static_cast<std::size_t>(e.end - e.begin));
-      CHECK(relative_error(g, theirs("grad/param/", e.name)) < kGradientTolerance);
+      // the gradient of a key's bias alone is 0 but for rounding: as a share of the published array
+      const std::string& path = p.names.at(e.name.substr(std::string("layers.0.").size())).first;
+      CHECK(relative_error(g, theirs("grad/param/", e.name), largest_element(golden.tensor("grad/param/" + path))) <
+            kGradientTolerance);
     }
   }
 }

@@ -57,7 +57,7 @@ double nll_after(const LanguageModel& model, const Tokens& context, std::int32_t
   const Var hidden = model.forward(tape, context, {.layout = layout}, state);
   Tokens targets(context.size(), kNoTarget);
   targets.back() = target;
-  return model.loss(tape, hidden, targets).nll_nats.back();
+  return model.loss(tape, hidden, targets, {}).nll_nats.back();
 }
 
 /// The scores that a protocol asks for, token by token.

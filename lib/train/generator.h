@@ -1,0 +1,61 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/sequence_model.h"
+#include "train/sample.h"
+
+namespace quipu::inline QUIPU_REAL_NS {
+
+/// Where a stream of tokens stands: a plain value that can be copied, saved and gone on from.
+struct StreamState {
+  ModelState memory;                  ///< of one lane, after all tokens but the waiting one
+  std::vector<std::int32_t> waiting;  ///< the last token, not yet read; none before the first token
+  std::int64_t tokens = 0;            ///< read and drawn, the waiting one included
+  std::vector<std::int32_t> recent;   ///< for the repetition penalty, oldest first
+};
+
+/// Reads and draws one stream of tokens. Reading goes through the parallel form of the model, in chunks, at constant
+/// memory; drawing through the recurrent form, one token at a time.
+///
+/// What is read between two calls of `end_piece`, `next` or `state` is one piece. The result depends on the pieces and
+/// their tokens to the last bit, not on how many calls of `read` made a piece; other pieces agree to rounding.
+class Generator {
+ public:
+  static constexpr Index kChunk = 256;
+
+  /// The model must outlive it.
+  Generator(const SequenceModel& model, const SamplingOptions& options, Index chunk = kChunk);
+
+  /// Goes on from a state, in place of the start of a document.
+  void resume(StreamState state);
+  /// Takes the next tokens of the piece.
+  void read(std::span<const std::int32_t> tokens);
+  void end_piece();
+  /// Predicts the token after those so far, draws it and takes it in. Throws InternalError before the first token, and
+  /// NumericError where a logit is not finite.
+  std::int32_t next();
+  /// Ends the piece.
+  StreamState state();
+
+  /// Read and drawn so far.
+  std::int64_t tokens() const { return tokens_; }
+  /// The last of them; -1: none.
+  std::int32_t last_token() const { return waiting_.empty() ? -1 : waiting_.back(); }
+  Index state_bytes() const { return memory_.bytes(); }
+
+ private:
+  void read_waiting();
+
+  const SequenceModel& model_;
+  Sampler sampler_;
+  std::size_t chunk_;
+  ModelState memory_;
+  std::vector<std::int32_t> waiting_;  // at most a chunk; the last token of the stream is always here
+  std::int64_t tokens_ = 0;
+  Scratch scratch_;
+  std::vector<Real> logits_;
+};
+
+}  // namespace quipu::inline QUIPU_REAL_NS

@@ -1,0 +1,99 @@
+#include <doctest/doctest.h>
+#include <hwy/targets.h>
+
+#include <cmath>
+#include <vector>
+
+#include "base/rng.h"
+#include "tensor/activation.h"
+#include "tensor/kernels.h"
+#include "tensor/norm_rows.h"
+#include "tolerance.h"
+
+namespace quipu {
+namespace {
+
+/// Everything that the kernels yield for one length, in one array.
+std::vector<Real> all_results(std::size_t size) {
+  const Rng rng(1, 0, size);
+  const auto n = static_cast<Index>(size);
+  std::vector<Real> a(size), b(size), w(size), y(size), z(size), results;
+  for (std::size_t i = 0; i < size; ++i) {
+    a[i] = static_cast<Real>(3 * rng.normal(3 * i));
+    b[i] = static_cast<Real>(rng.normal(3 * i + 1));
+    w[i] = static_cast<Real>(rng.normal(3 * i + 2));
+  }
+  const auto keep = [&](const std::vector<Real>& v) { results.insert(results.end(), v.begin(), v.end()); };
+  for (const Activation activation : kActivations) {
+    kernels::activate(activation, y.data(), a.data(), n);
+    keep(y);
+    kernels::activate_backward(activation, y.data(), b.data(), (keeps_output(activation) ? y : a).data(), n);
+    keep(y);
+    kernels::gated(activation, y.data(), a.data(), b.data(), n);
+    keep(y);
+    kernels::gated_backward(activation, y.data(), z.data(), w.data(), a.data(), b.data(), n);
+    keep(y);
+    keep(z);
+  }
+  kernels::multiply_exp_difference(y.data(), w.data(), a.data(), b.data(), n);
+  keep(y);
+  kernels::softmax_row(y.data(), a.data(), Real{0.5}, n);
+  keep(y);
+  kernels::softmax_row_backward(y.data(), b.data(), y.data(), Real{0.5}, n);
+  keep(y);
+  kernels::rotate(y.data(), z.data(), a.data(), b.data(), w.data(), a.data(), -1, n);
+  keep(y);
+  keep(z);
+  const auto moments = kernels::row_moments(a.data(), n);
+  const kernels::RowScale by{moments.mean, 1 / std::sqrt(moments.variance + Real{0.5})};
+  kernels::normalize_row(y.data(), a.data(), by, w.data(), b.data(), n);
+  keep(y);
+  const auto sums = kernels::norm_row_sums(b.data(), a.data(), by, w.data(), n);
+  kernels::norm_row_backward(y.data(), b.data(), a.data(), by, w.data(), sums, n);
+  keep(y);
+  kernels::norm_row_weights(y.data(), z.data(), b.data(), a.data(), by, n);
+  keep(y);
+  keep(z);
+  for (const Real value : {kernels::dot(a.data(), b.data(), n), kernels::sum(a.data(), n), kernels::max(a.data(), n),
+                           kernels::sum_of_squares(a.data(), n), sums.plain, sums.against})
+    results.push_back(value);
+  a.back() = NAN;
+  results.push_back(std::isnan(kernels::max(a.data(), n)) ? 1 : 0);
+  results.push_back(kernels::all_finite(a.data(), n) ? 1 : 0);
+  results.push_back(kernels::all_finite(b.data(), n) ? 1 : 0);
+  return results;
+}
+
+void use_targets(std::int64_t targets) {
+  hwy::SetSupportedTargetsForTest(targets);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+}  // namespace
+
+TEST_CASE("every instruction set that this processor has gives the same results, to rounding") {
+  int compared = 0;
+  for (const std::size_t size : {1u, 5u, 17u, 64u, 67u}) {
+    const std::vector<Real> widest = all_results(size);
+    for (const std::int64_t target : {HWY_EMU128, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+      if ((hwy::SupportedTargets() & target) == 0) continue;
+      CAPTURE(hwy::TargetName(target));
+      CAPTURE(size);
+      use_targets(target);
+      const std::vector<Real> results = all_results(size);
+      use_targets(0);
+      REQUIRE(results.size() == widest.size());
+      const double tolerance = kIsDouble ? 1e-12 : 2e-5;
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        CAPTURE(i);
+        const double scale = std::max(1.0, std::abs(static_cast<double>(widest[i])));
+        REQUIRE(std::abs(static_cast<double>(results[i]) - widest[i]) <= tolerance * scale);
+      }
+      ++compared;
+    }
+  }
+  MESSAGE("instruction sets compared: ", compared / 5);
+  CHECK(compared >= 5);
+}
+
+}  // namespace quipu
