@@ -41,7 +41,7 @@ grep -q '"schema":"quipu-train-1"' whole.json || fail "--json: $(cat whole.json)
 grep -q valid_loss_nats whole.jsonl || fail "the log has no validation loss"
 for signal in TERM USR1 INT; do
   rm -f cut.* && : >cut.jsonl
-  train data.h5 -o cut.h5 --log cut.jsonl "${run[@]}" >/dev/null 2>err &
+  "$bin/train" data.h5 -o cut.h5 --log cut.jsonl "${run[@]}" >/dev/null 2>err &
   child=$!
   for _ in $(seq 600); do [ "$(wc -l <cut.jsonl)" -ge 3 ] && break; sleep 0.02; done
   kill -s $signal $child
@@ -60,7 +60,7 @@ done
 train data.h5 -o limit.h5 "${tiny[@]}" --steps 1e7 --time-limit 1s >/dev/null 2>err
 [ $? = 75 ] || fail "--time-limit: no status 75: $(tail -n 1 err)"
 grep -q "stopped by the time limit" err || fail "--time-limit: $(tail -n 1 err)"
-train data.h5 -o early.h5 "${tiny[@]}" --steps 1e7 >/dev/null 2>err &
+"$bin/train" data.h5 -o early.h5 "${tiny[@]}" --steps 1e7 >/dev/null 2>err &
 child=$!
 for _ in $(seq 600); do [ -e early.h5.lock ] && break; sleep 0.01; done
 kill -TERM $child
@@ -69,7 +69,7 @@ wait $child
 [ -s early.h5 ] || fail "an early SIGTERM: nothing is saved"
 
 # A twin on the same output is refused while the first lives; the output of a dead one is free.
-train data.h5 -o twin.h5 "${tiny[@]}" --steps 1e7 >/dev/null 2>&1 &
+"$bin/train" data.h5 -o twin.h5 "${tiny[@]}" --steps 1e7 >/dev/null 2>&1 &
 child=$!
 for _ in $(seq 600); do [ -e twin.h5 ] && break; sleep 0.02; done
 refuses 1 "twin.h5" train data.h5 -o twin.h5 "${tiny[@]}" --steps 1e7
