@@ -30,11 +30,12 @@ timeless() { sed -E 's/"(tokens_per_s|memory_bytes)":[-+0-9.e]+//g' "$1"; }
 
 for i in $(seq 1500); do echo "line $i of a text with $((i * i % 97)) and $((i * 7 % 31)) in it"; done >text.txt
 "$bin/convert" text -o data.h5 --valid 0.1 text.txt >/dev/null 2>&1 || fail "convert"
+# (In the background the tool itself is started, so that $! is its process.)
 train() { "$bin/train" "$@"; }
 tiny=(--layers 1 --dim 16 --heads 2 --set slots=4 --batch 2 --seq-len 16)
 
 # A run that is stopped by a signal ends with 75 and, started again, is the run that nobody stopped.
-run=("${tiny[@]}" --steps 400 --log-every 20 --eval-every 200 --eval-tokens 2000)
+run=("${tiny[@]}" --steps 4000 --log-every 200 --eval-every 2000 --eval-tokens 2000)
 train data.h5 -o whole.h5 --log whole.jsonl "${run[@]}" --json >whole.json 2>/dev/null || fail "a plain run: status $?"
 grep -q '"schema":"quipu-train-1"' whole.json || fail "--json: $(cat whole.json)"
 [ "$(wc -l <whole.jsonl)" = 20 ] || fail "the log has $(wc -l <whole.jsonl) lines, expected 20"
