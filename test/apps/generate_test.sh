@@ -84,6 +84,7 @@ if [ -w /dev/full ]; then
   [ "$status" = 1 ] && [ "$(wc -l <err)" = 1 ] || fail "/dev/full: status $status: $(cat err)"
 fi
 for signal in TERM INT; do
+  rm -f long  # the last one's text is no sign of life
   "$bin/generate" --threads 1 gsa.h5 "The " --tokens 100M --state-out "at$signal" >long 2>err &
   running=$!
   for _ in $(seq 200); do [ -s long ] && break; sleep 0.05; done
