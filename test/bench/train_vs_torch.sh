@@ -1,6 +1,7 @@
 #!/bin/bash
-# Training throughput against PyTorch, tuned and plain, each pair measured in turn in one run: forward, backward and AdamW of
-# the GPT-2-style model, vocabulary 8192, batch 8 x 512, 2 threads, the same OpenBLAS kernels on both sides.
+# Training throughput against PyTorch, each pair measured in turn in one run: forward, backward and AdamW of the
+# GPT-2-style model, vocabulary 8192, batch 8 x 512, 2 threads. `tuned` is PyTorch as fast as it goes (peer_torch.sh), with
+# our OpenBLAS kernels; `plain` as it is installed, with the same kernels; `haswell` the same with AVX2 kernels.
 #
 #   train_vs_torch.sh [256|512|gsa]...     (default: 256 512)   REPEATS=3 STEPS=4
 #
@@ -22,17 +23,22 @@ record() {
   echo "$1 $(sed "${number}tokens_per_s_median\": *\([0-9.]*\).*/\1/" <<<"$2") $(sed "${number}peak_rss_bytes\": *\([0-9.]*\).*/\1/" <<<"$2")" >>"$cells"
 }
 ours() { record "ours" "$("$build/bench/train_speed" --steps "$steps" --warmup 1 "$@")"; }
-torch() { record "$1" "$("$here/peer_torch.sh" "$@" --steps "$steps" --warmup 1 | tail -n 1)"; }
+torch() {
+  local side=$1 variant=${1/haswell/plain} kernels=$OPENBLAS_CORETYPE
+  shift
+  [[ $side == haswell ]] && kernels=Haswell
+  record "$side" "$(OPENBLAS_CORETYPE=$kernels "$here/peer_torch.sh" "$variant" "$@" --steps "$steps" --warmup 1 | tail -n 1)"
+}
 
 # median SIDE COLUMN
 median() { awk -v side="$1" -v c="$2" '$1==side{print $c}' "$cells" | sort -n | awk '{a[NR]=$1} END{print a[int((NR+1)/2)]}'; }
 
 table() {
   local side
-  for side in plain tuned; do
+  for side in tuned plain haswell; do
     grep -q "^$side " "$cells" || continue
     awk -v what="$1" -v side="$side" -v a="$(median ours 2)" -v b="$(median $side 2)" -v ma="$(median ours 3)" -v mb="$(median $side 3)" \
-      'BEGIN{printf "%-10s ours %7.0f tokens/s, torch %-5s %7.0f: x%.2f;  peak memory %.2f against %.2f GB: %.0f %%\n", what, a, side, b, a/b, ma/1e9, mb/1e9, 100*ma/mb}'
+      'BEGIN{printf "%-10s ours %7.0f tokens/s, torch %-7s %7.0f: x%.2f;  peak memory %.2f against %.2f GB: %.0f %%\n", what, a, side, b, a/b, ma/1e9, mb/1e9, 100*ma/mb}'
   done
 }
 
@@ -41,11 +47,18 @@ for cell in "${@:-256 512}"; do
     : >"$cells"
     for _ in $(seq "$repeats"); do
       case $size in
-        256) ours --preset gpt2 --dim 256 --layers 4 --heads 4; torch tuned --dim 256 --layers 4 --heads 4; torch plain --dim 256 --layers 4 --heads 4 ;;
-        512) ours --preset gpt2 --dim 512 --layers 8 --heads 8; torch tuned --dim 512 --layers 8 --heads 8; torch plain --dim 512 --layers 8 --heads 8 ;;
-        gsa) ours --mixer gsa --channel-mixer mlp --norm layernorm --positions learned --head tied; torch plain --model gsa --batch 4 --length 256 ;;
+        256) shape=(--dim 256 --layers 4 --heads 4) ;;
+        512) shape=(--dim 512 --layers 8 --heads 8) ;;
+        gsa) ;;
         *) echo "train_vs_torch: $size: no such cell; there are 256, 512, gsa" >&2; exit 2 ;;
       esac
+      if [[ $size == gsa ]]; then
+        ours --mixer gsa --channel-mixer mlp --norm layernorm --positions learned --head tied --batch 4 --length 256
+        torch plain --model gsa --batch 4 --length 256
+      else
+        ours --preset gpt2 "${shape[@]}"
+        for side in tuned plain haswell; do torch $side "${shape[@]}"; done
+      fi
     done
     table "d=$size"
   done

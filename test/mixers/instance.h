@@ -52,11 +52,9 @@ inline Tensor random_tensor(const Shape& shape, std::uint64_t site, double devia
 /// A mixer with parameters large enough that every path matters.
 class MixerInstance {
  public:
-  explicit MixerInstance(const MixerVariant& v, Index length = 512) : dim(v.dim) {
-    Options options(v.options);
-    for (const MixerEntry& entry : registry())
-      if (v.name == entry.name) mixer = entry.make({v.dim, v.heads, length, {1, 3}, options});
-    options.require_all_known(v.name);
+  explicit MixerInstance(const MixerVariant& v, Index length = 512) : MixerInstance(v.dim, make(v, length)) {}
+
+  MixerInstance(Index width, std::unique_ptr<Mixer> made) : dim(width), mixer(std::move(made)) {
     parameters = std::make_unique<Parameters>([&](const ParameterVisitor& visitor) { mixer->visit(visitor); }, true);
     parameters->initialise(3);
     const Tensor noise = random_tensor({parameters->count()}, 99, 0.3);
@@ -95,6 +93,16 @@ class MixerInstance {
   Index dim;
   std::unique_ptr<Mixer> mixer;
   std::unique_ptr<Parameters> parameters;
+
+ private:
+  static std::unique_ptr<Mixer> make(const MixerVariant& v, Index length) {
+    Options options(v.options);
+    std::unique_ptr<Mixer> made;
+    for (const MixerEntry& entry : registry())
+      if (v.name == entry.name) made = entry.make({v.dim, v.heads, length, {1, 3}, options});
+    options.require_all_known(v.name);
+    return made;
+  }
 };
 
 /// Tokens [begin, end) of x [B,T,D].

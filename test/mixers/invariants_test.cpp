@@ -3,8 +3,7 @@
 
 #include <functional>
 
-#include "mixers/instance.h"
-#include "scan/outer_scan.h"
+#include "mixers/measures.h"
 
 using namespace quipu;
 
@@ -32,19 +31,10 @@ TEST_CASE("mixers: any two pieces give what one piece gives, outputs and state")
     for (const bool used : {false, true})
       for (const Index length : kLengths)
         for (const Index cut : {Index{1}, length / 3, length / 2, length - 1}) {
-          if (cut < 1 || cut >= length) continue;
           CAPTURE(length);
           CAPTURE(cut);
           CAPTURE(used);
-          const Tensor x = random_tensor({2, length, m.dim}, 1);
-          const State start = used ? m.used_state(2) : m.mixer->initial_state(2);
-          State whole = start, pieces = start;
-          const Tensor y = m.forward(x, whole);
-          const Tensor first = m.forward(tokens_of(x, 0, cut), pieces);
-          const Tensor second = m.forward(tokens_of(x, cut, length), pieces);
-          CHECK(relative_error(first, tokens_of(y, 0, cut)) < kSame);
-          CHECK(relative_error(second, tokens_of(y, cut, length)) < kSame);
-          CHECK(state_error(pieces, whole) < kSame);
+          if (cut >= 1 && cut < length) CHECK(split_error(m, length, cut, used) < kSame);
         }
   });
 }
@@ -55,16 +45,7 @@ TEST_CASE("mixers: the recurrent step gives what the parallel form gives") {
       for (const Index length : kLengths) {
         CAPTURE(length);
         CAPTURE(used);
-        const Tensor x = random_tensor({2, length, m.dim}, 2);
-        const State start = used ? m.used_state(2) : m.mixer->initial_state(2);
-        State parallel = start, recurrent = start;
-        const Tensor y = m.forward(x, parallel);
-        CHECK(relative_error(m.steps(x, recurrent), y) < kSame);
-        CHECK(state_error(recurrent, parallel) < kSame);
-        // and on from the other's state
-        const Tensor more = random_tensor({2, 5, m.dim}, 3);
-        const Tensor z = m.steps(more, parallel);
-        CHECK(relative_error(m.forward(more, recurrent), z) < kSame);
+        CHECK(step_error(m, length, used) < kSame);
       }
   });
 }
@@ -72,55 +53,15 @@ TEST_CASE("mixers: the recurrent step gives what the parallel form gives") {
 TEST_CASE("mixers: a token changes nothing before it") {
   for_each_variant([](const MixerInstance& m) {
     const Index length = kOuterChunk + 9;
-    for (const Index changed : {Index{1}, Index{20}, kOuterChunk, length - 1}) {
-      const Tensor x = random_tensor({2, length, m.dim}, 4), other = x.clone();
-      for (Index b = 0; b < 2; ++b)
-        for (Index c = 0; c < m.dim; ++c) other.data()[(b * length + changed) * m.dim + c] += 3;
-      State a = m.mixer->initial_state(2), b = a;
-      const Tensor y = m.forward(x, a), z = m.forward(other, b);
-      const Tensor before = tokens_of(y, 0, changed);
-      CHECK(std::equal(before.span().begin(), before.span().end(), tokens_of(z, 0, changed).span().begin()));
-      CHECK(relative_error(tokens_of(z, changed, length), tokens_of(y, changed, length)) > 1e-3);
-    }
+    for (const Index changed : {Index{1}, Index{20}, kOuterChunk, length - 1})
+      CHECK(causality_error(m, length, changed) == 0);
   });
 }
 
 TEST_CASE("mixers: documents, padding and lanes do not see each other") {
   for_each_variant([](const MixerInstance& m) {
-    const Index length = 2 * kOuterChunk + 5;
-    const Layout layout{3, length, {length, 70, 0}, {{40, 41, kOuterChunk + 30}, {}, {}}};
-    const Tensor x = random_tensor({3, length, m.dim}, 5);
-    const State start = m.used_state(3);
-    State state = start;
-    const Tensor y = m.forward(x, layout, state);
-
-    // Lane 0: each document alone gives the same.
-    const std::vector<Index> bounds{0, 40, 41, kOuterChunk + 30, length};
-    const Tensor lane = lane_of(x, 0), out = lane_of(y, 0);
-    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-      CAPTURE(bounds[i]);
-      const std::vector<Index> pick{0};
-      State alone = i == 0 ? start.gather(pick) : m.mixer->initial_state(1);
-      const Tensor z = m.forward(tokens_of(lane, bounds[i], bounds[i + 1]), alone);
-      CHECK(relative_error(tokens_of(out, bounds[i], bounds[i + 1]), z) < kSame);
-      if (i + 2 == bounds.size()) CHECK(state_error(state.gather(pick), alone) < kSame);
-    }
-    // Lane 1: its 70 tokens alone; lane 2: nothing but padding leaves the state as it was.
-    const std::vector<Index> second{1}, third{2};
-    State alone = start.gather(second);
-    const Tensor z = m.forward(tokens_of(lane_of(x, 1), 0, 70), alone);
-    CHECK(relative_error(tokens_of(lane_of(y, 1), 0, 70), z) < kSame);
-    CHECK(state_error(state.gather(second), alone) < kSame);
-    CHECK(state_error(state.gather(third), start.gather(third)) == 0);
-
-    // What stands in the padding changes nothing at all.
-    const Tensor other = x.clone();
-    for (Index i = (length + 70) * m.dim; i < 2 * length * m.dim; ++i) other.data()[i] = 1000;
-    State again = start;
-    const Tensor w = m.forward(other, layout, again);
-    const Tensor kept = tokens_of(lane_of(y, 1), 0, 70);
-    CHECK(std::equal(kept.span().begin(), kept.span().end(), tokens_of(lane_of(w, 1), 0, 70).span().begin()));
-    CHECK(state_error(again, state) == 0);
+    CHECK(isolation_error(m) < kSame);
+    CHECK(padding_error(m) == 0);
   });
 }
 
