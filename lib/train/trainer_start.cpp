@@ -1,5 +1,6 @@
 #include <omp.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/log.h"
@@ -13,6 +14,11 @@ namespace {
 constexpr const char* kPosition = "position";
 
 std::string integer_name(std::size_t layer, const StateLeaf& leaf) { return fmt::format("{}/{}", layer, leaf.name); }
+
+bool grows(const LanguageModel& model) {
+  return std::any_of(model.blocks().begin(), model.blocks().end(),
+                     [](const Block& block) { return block.mixer().memory() == Memory::growing; });
+}
 
 /// Settings whose change leaves a run the same run, only longer.
 bool is_extension(const std::string& option) { return option == "--steps" || option == "--warmup"; }
@@ -57,6 +63,8 @@ Trainer::Trainer(const Dataset& data, TrainOptions options)
         "--carry-state: the stream goes on past the {} learned positions (--seq-len); use --positions "
         "none or sinusoidal",
         options_.length);
+  if (options_.carry_state && grows(*model_))
+    log_warning("--carry-state: this model's memory grows with every token of a document; bound it with --set window");
   optimizer_ = std::make_unique<Optimizer>(options_.optimizer, optimizer_groups(model_->parameters()));
   if (options_.carry_state) carried_ = model_->initial_state(options_.batch);
   if (files_.is_file()) lock_.emplace(options_.output);

@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "base/stop.h"
 #include "tensor/arena.h"
 #include "train/train_samples.h"
@@ -178,7 +179,13 @@ TEST_CASE("trainer: growing memories are carried and resumed as well") {
   o.carry_state = true;
   TrainOptions other = o;
   other.output += ".cut.h5", other.log += ".cut";
+  std::string warnings;
+  const LogSink before = set_log_sink([&](LogKind kind, const std::string& line) {
+    if (kind == LogKind::kWarning) warnings += line;
+  });
   check_same(straight(data, o), interrupted(data, other, {2, 5}));
+  set_log_sink(before);
+  CHECK(warnings.find("--carry-state: this model's memory grows") != std::string::npos);
 }
 
 TEST_CASE("trainer: a stop while it evaluates loses nothing") {
