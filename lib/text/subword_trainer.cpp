@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kMaxCountedWords = 8'000'000;
 constexpr std::size_t kMaxTrainingWords = 500'000;
 constexpr std::uint64_t kMaxShownWords = 2'000'000;
+constexpr std::uint64_t kMaxShownBytes = 24'000'000;
 /// SentencePiece insists on an unknown piece. No letter of ours is in it, so it never meets the text, and it is
 /// dropped.
 constexpr const char* kUnknownPiece = "\u2047";
@@ -82,7 +83,15 @@ class CountedWords final : public sentencepiece::SentenceIterator {
 class RepeatedWords final : public sentencepiece::SentenceIterator {
  public:
   explicit RepeatedWords(const std::vector<WordCounts::Count>& words) : words_(words) {
-    for (const auto& [word, count] : words_) total_ += count;
+    std::uint64_t all_words = 0, bytes = 0;
+    for (const auto& [word, count] : words_) {
+      all_words += count;
+      bytes += count * word.size();
+    }
+    const auto share = [](std::uint64_t most, std::uint64_t all) {
+      return all <= most ? 1.0 : static_cast<double>(most) / static_cast<double>(all);
+    };
+    share_ = std::min(share(kMaxShownWords, all_words), share(kMaxShownBytes, bytes));
     show();
   }
 
@@ -99,9 +108,7 @@ class RepeatedWords final : public sentencepiece::SentenceIterator {
 
  private:
   std::uint64_t times(std::uint64_t count) const {
-    if (total_ <= kMaxShownWords) return count;
-    const double share = static_cast<double>(count) / static_cast<double>(total_);
-    return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share * static_cast<double>(kMaxShownWords)));
+    return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share_ * static_cast<double>(count)));
   }
   void show() {
     if (done()) return;
@@ -111,7 +118,7 @@ class RepeatedWords final : public sentencepiece::SentenceIterator {
   }
 
   const std::vector<WordCounts::Count>& words_;
-  std::uint64_t total_ = 0;
+  double share_ = 1;  // of the occurrences
   std::size_t at_ = 0;
   std::uint64_t shown_ = 0;
   std::string letters_;
