@@ -39,6 +39,7 @@ check: ## layers, sizes, format, warnings, man pages in step, no machine paths
 	@$(CONFIGURE) -B $(BUILD) -DQUIPU_WERROR=ON --log-level=WARNING
 	@$(call COMPILE,$(BUILD))
 	@scripts/check_manuals.sh $(BUILD)/bin
+	@scripts/check_readme.sh $(BUILD)/bin
 	@echo "make check: all good"
 
 asan: setup ## the tests under the address and undefined-behaviour sanitizers, in build-asan
