@@ -54,14 +54,18 @@ void DecayBlocks::cut(Matrix log_decay, Index rows) {
   kernels::exp(inverse_.data(), log_sums_.data(), n);
 }
 
+void scale_row(Real* to, const Real* from, Index n, const Real* factor, Index width) {
+  if (width == 0)
+    std::copy_n(from, n, to);
+  else if (width == 1)
+    kernels::scale(to, *factor, from, n);
+  else
+    kernels::multiply(to, from, factor, n);
+}
+
 void scale_columns(Matrix x, const Real* factor, Index width) {
   if (width == 0) return;
-  for (Index r = 0; r < x.rows; ++r) {
-    if (width == 1)
-      kernels::scale(x.row(r), *factor, x.row(r), x.cols);
-    else
-      kernels::multiply(x.row(r), x.row(r), factor, x.cols);
-  }
+  for (Index r = 0; r < x.rows; ++r) scale_row(x.row(r), x.row(r), x.cols, factor, width);
 }
 
 void scale_rows(Matrix x, const Real* factor, Index width) {

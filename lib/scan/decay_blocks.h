@@ -36,6 +36,8 @@ class DecayBlocks {
   std::vector<Real> log_sums_, growth_, inverse_, entry_;
 };
 
+/// to = from times `factor` (`width` values: one for all n columns, or one a column; 0: a copy). `to` may be `from`.
+void scale_row(Real* to, const Real* from, Index n, const Real* factor, Index width);
 /// Multiplies each row of x by `factor` (`width` values: one for all columns, or one a column; 0: nothing to do).
 void scale_columns(Matrix x, const Real* factor, Index width);
 /// Multiplies row r of x by factor[r], or all by factor[0].

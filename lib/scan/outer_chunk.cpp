@@ -73,29 +73,17 @@ void OuterChunk::backward(const OuterChunkInput& in, OuterState before, OuterSta
 }
 
 void OuterChunk::enter_block(Index i, Matrix x, Matrix panel) {
-  const Index begin = blocks_.begin(i), end = blocks_.end(i), width = blocks_.width();
-  scale_columns(panel.slice(0, begin), blocks_.entry(i), width);
-  for (Index r = begin; r < end; ++r) {
-    if (width == 0)
-      std::copy_n(x.row(r), x.cols, panel.row(r));
-    else if (width == 1)
-      kernels::scale(panel.row(r), *blocks_.inverse(r), x.row(r), x.cols);
-    else
-      kernels::multiply(panel.row(r), x.row(r), blocks_.inverse(r), x.cols);
-  }
+  const Index width = blocks_.width();
+  scale_columns(panel.slice(0, blocks_.begin(i)), blocks_.entry(i), width);
+  for (Index r = blocks_.begin(i); r < blocks_.end(i); ++r)
+    scale_row(panel.row(r), x.row(r), x.cols, blocks_.inverse(r), width);
 }
 
 void OuterChunk::leave_block(Index i, Matrix panel, Matrix dx) {
-  const Index begin = blocks_.begin(i), end = blocks_.end(i), width = blocks_.width();
-  for (Index r = begin; r < end; ++r) {
-    if (width == 0)
-      std::copy_n(panel.row(r), dx.cols, dx.row(r));
-    else if (width == 1)
-      kernels::scale(dx.row(r), *blocks_.inverse(r), panel.row(r), dx.cols);
-    else
-      kernels::multiply(dx.row(r), panel.row(r), blocks_.inverse(r), dx.cols);
-  }
-  scale_columns(panel.slice(0, begin), blocks_.entry(i), width);
+  const Index width = blocks_.width();
+  for (Index r = blocks_.begin(i); r < blocks_.end(i); ++r)
+    scale_row(dx.row(r), panel.row(r), dx.cols, blocks_.inverse(r), width);
+  scale_columns(panel.slice(0, blocks_.begin(i)), blocks_.entry(i), width);
 }
 
 void OuterChunk::clear_future(Matrix scores) {
@@ -113,12 +101,7 @@ Matrix OuterChunk::growth_scaled(Index i, Matrix x, std::vector<Real>& storage, 
   const Index begin = blocks_.begin(i), rows = blocks_.end(i) - begin, width = blocks_.width();
   if (width == 0) return x.slice(begin, begin + rows);
   const Matrix y{storage.data() + (offset + begin) * x.cols, rows, x.cols, x.cols};
-  for (Index r = 0; r < rows; ++r) {
-    if (width == 1)
-      kernels::scale(y.row(r), *blocks_.growth(begin + r), x.row(begin + r), x.cols);
-    else
-      kernels::multiply(y.row(r), x.row(begin + r), blocks_.growth(begin + r), x.cols);
-  }
+  for (Index r = 0; r < rows; ++r) scale_row(y.row(r), x.row(begin + r), x.cols, blocks_.growth(begin + r), width);
   return y;
 }
 
