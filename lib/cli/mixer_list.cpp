@@ -19,8 +19,9 @@ const char* memory_name(Memory memory) {
   return "";
 }
 
-std::unique_ptr<Mixer> build(const MixerEntry& entry, const ModelConfig& config, Options& options) {
-  return entry.make({config.dim, entry.channel ? 0 : config.heads, config.length, {0, config.layers}, options});
+std::unique_ptr<Mixer> build(const MixerEntry& entry, const ModelConfig& config, Options& options,
+                             SharedParameters& shared) {
+  return entry.make({config.dim, entry.channel ? 0 : config.heads, config.length, {0, config.layers}, options, shared});
 }
 
 const MixerEntry& entry_of(const std::string& name) {
@@ -32,28 +33,40 @@ const MixerEntry& entry_of(const std::string& name) {
 }  // namespace
 
 void print_mixers(const ModelConfig& config, bool json) {
-  Table table({"name", "mixes", "memory", "state per layer", "full name", "source"});
+  Table table({"name", "mixes", "memory", "state a layer", "bytes", "cost a token", "exact", "full name", "source"});
   Json list = Json::array();
   for (const MixerEntry& entry : registry()) {
     Options options;
-    const auto mixer = build(entry, config, options);
+    SharedParameters shared;
+    const auto mixer = build(entry, config, options, shared);
     const Index bytes = mixer->state_bytes(config.length);
+    const std::string formula = mixer->initial_state(1).formula();
+    const double cost = mixer->mixing_cost(config.length);
     const char* const mixes = entry.channel ? "channels" : "tokens";
-    table.row({entry.name, mixes, memory_name(mixer->memory()), human_bytes(static_cast<double>(bytes)),
-               entry.full_name, entry.source});
+    const std::string exact = mixer->memory() == Memory::fixed_length
+                                  ? fmt::format("to {} tokens", grouped(config.length))
+                                  : std::string("in all forms");
+    table.row({entry.name, mixes, memory_name(mixer->memory()), formula, grouped(bytes),
+               grouped(static_cast<Index>(cost)), exact, entry.full_name, entry.source});
     list.push_back({{"name", entry.name},
                     {"full_name", entry.full_name},
                     {"source", entry.source},
                     {"mixes", mixes},
                     {"memory", memory_name(mixer->memory())},
-                    {"state_bytes_per_layer", bytes}});
+                    {"state", formula},
+                    {"state_bytes_per_layer", bytes},
+                    {"mixing_multiply_adds_per_token", cost},
+                    {"exact", exact}});
   }
   if (!json) {
     print_table(table);
-    print_text(
-        fmt::format("\nStates of one sequence after {} tokens, at width {}; change them with --seq-len, --dim, "
-                    "--heads.\n",
-                    grouped(config.length), config.dim));
+    print_text(fmt::format(
+        "\nOf one sequence after {} tokens, at width {} (change them with --seq-len, --dim, --heads). State: "
+        "float32 numbers of a\nlane, in the letters T time, D width, H heads, K and V key and value width of "
+        "a head, M slots or features, N state\nwidth, C channels, n tokens so far; a count has 8 bytes. Cost: "
+        "multiply-adds of the mixing itself, without projections.\nExact: the parallel, the chunkwise and the "
+        "recurrent form agree, states included.\n",
+        grouped(config.length), config.dim));
     return;
   }
   Json report = json_report("mixers", 1);
@@ -66,7 +79,8 @@ void print_mixers(const ModelConfig& config, bool json) {
 void print_mixer(const std::string& name, const ModelConfig& config, bool json) {
   const MixerEntry& entry = entry_of(name);
   Options options;
-  const auto mixer = build(entry, config, options);
+  SharedParameters shared;
+  const auto mixer = build(entry, config, options, shared);
   Table table({"option", "default", "meaning"});
   Json list = Json::array();
   for (const Options::Described& option : options.described()) {

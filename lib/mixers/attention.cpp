@@ -5,6 +5,7 @@
 #include "grad/linear_layer.h"
 #include "grad/ops_position.h"
 #include "grad/ops_shape.h"
+#include "mixers/heads.h"
 #include "mixers/registry.h"
 #include "scan/softmax_window.h"
 
@@ -44,10 +45,9 @@ class Attention final : public Mixer {
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {
     const Layout& layout = context.layout;
-    const Index batch = layout.batch, length = layout.length;
-    const auto split = [&](const Var& y, Index heads) { return y.reshaped({batch, length, heads, width_}); };
-    Var q = split(q_(tape, x), heads_), k = split(k_(tape, x), kv_heads_);
-    const Var v = split(v_(tape, x), kv_heads_);
+    const Index length = layout.length;
+    Var q = split_heads(q_(tape, x), heads_), k = split_heads(k_(tape, x), kv_heads_);
+    const Var v = split_heads(v_(tape, x), kv_heads_);
     const std::vector<std::int64_t>& position = state.integers(kPosition);
     if (rope_ != "none") {
       const RopeAngles angles = rope_angles(positions(layout, position), width_, base_);
@@ -66,7 +66,7 @@ class Attention final : public Mixer {
     }
     const Var y = softmax_window(tape, in, layout);
     if (context.keep_state) store(tape, in, kept, layout, state);
-    return o_(tape, y.reshaped({batch, length, dim_}));
+    return o_(tape, join_heads(y));
   }
 
   void step(Matrix x, Matrix y, const Context& context, State& state) const override {
@@ -105,8 +105,8 @@ class Attention final : public Mixer {
   State initial_state(Index lanes) const override {
     State state;
     const Tensor empty = Tensor::zeros({lanes, window_, kv_heads_, width_});
-    state.add_real("k", empty);
-    state.add_real("v", empty.clone());
+    state.add_real("k", "n H K", empty);
+    state.add_real("v", "n H K", empty.clone());
     state.add_integer("position", lanes);
     return state;
   }

@@ -2,6 +2,7 @@
 #include "grad/linear_layer.h"
 #include "grad/ops_norm.h"
 #include "grad/ops_pointwise.h"
+#include "mixers/heads.h"
 #include "mixers/registry.h"
 #include "scan/outer_scan.h"
 #include "tensor/kernels.h"
@@ -62,14 +63,10 @@ class GatedSlotAttention final : public Mixer {
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {
-    const Index batch = context.layout.batch, length = context.layout.length;
-    const auto split = [&](const Var& y, Index heads, Index width) {
-      return y.reshaped({batch, length, heads, width});
-    };
-    const Var q = split(activate(tape, q_(tape, x), Activation::silu), heads_, width_);
-    const Var k = split(activate(tape, k_(tape, x), Activation::silu), kv_heads_, width_);
-    const Var v = split(activate(tape, v_(tape, x), Activation::silu), kv_heads_, width_);
-    const auto [f, s] = slot_gate(tape, split(f_(tape, x), kv_heads_, slots_), tau_);
+    const Var q = split_heads(activate(tape, q_(tape, x), Activation::silu), heads_);
+    const Var k = split_heads(activate(tape, k_(tape, x), Activation::silu), kv_heads_);
+    const Var v = split_heads(activate(tape, v_(tape, x), Activation::silu), kv_heads_);
+    const auto [f, s] = slot_gate(tape, split_heads(f_(tape, x), kv_heads_), tau_);
 
     const OuterScanOutput keys = outer_scan(
         tape, {.decay = Decay::value, .q = q, .k = k, .v = s, .log_decay = f, .state = state.real(0)}, context.layout);
@@ -79,7 +76,7 @@ class GatedSlotAttention final : public Mixer {
                    context.layout);
     state.real(0) = keys.state;
     state.real(1) = values.state;
-    const Var o = activate(tape, values.y.reshaped({batch, length, dim_}), Activation::silu);
+    const Var o = activate(tape, join_heads(values.y), Activation::silu);
     return o_(tape, rms_norm(tape, o, norm_.var(), kNormEpsilon));
   }
 
@@ -117,8 +114,8 @@ class GatedSlotAttention final : public Mixer {
 
   State initial_state(Index lanes) const override {
     State state;
-    state.add_real("hk", Tensor::zeros({lanes, kv_heads_, width_, slots_}));
-    state.add_real("hv", Tensor::zeros({lanes, kv_heads_, slots_, width_}));
+    state.add_real("hk", "H K M", Tensor::zeros({lanes, kv_heads_, width_, slots_}));
+    state.add_real("hv", "H M V", Tensor::zeros({lanes, kv_heads_, slots_, width_}));
     return state;
   }
 

@@ -4,6 +4,7 @@
 #include "grad/ops_norm.h"
 #include "grad/ops_pointwise.h"
 #include "grad/ops_quotient.h"
+#include "mixers/heads.h"
 #include "mixers/registry.h"
 #include "scan/outer_scan.h"
 
@@ -26,12 +27,10 @@ class LinearAttention final : public Mixer {
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {
-    const Index batch = context.layout.batch, length = context.layout.length;
-    const auto heads = [&](const Var& y) { return y.reshaped({batch, length, heads_, width_}); };
     OuterScanInput scan;
-    scan.q = heads(activate(tape, q_(tape, x), Activation::elu1));
-    scan.k = heads(activate(tape, k_(tape, x), Activation::elu1));
-    scan.v = heads(v_(tape, x));
+    scan.q = split_heads(activate(tape, q_(tape, x), Activation::elu1), heads_);
+    scan.k = split_heads(activate(tape, k_(tape, x), Activation::elu1), heads_);
+    scan.v = split_heads(v_(tape, x), heads_);
     scan.state = state.real(0);
     scan.normaliser = normalise_;
     if (normalise_) scan.z = state.real(1);
@@ -44,7 +43,7 @@ class LinearAttention final : public Mixer {
       y = quotient(tape, y, denominator, epsilon());
     }
     if (fla_) y = rms_norm(tape, y, norm_.var(), kNormEpsilon);
-    return o_(tape, y.reshaped({batch, length, dim_}));
+    return o_(tape, join_heads(y));
   }
 
   void step(Matrix x, Matrix y, const Context& context, State& state) const override {
@@ -75,8 +74,8 @@ class LinearAttention final : public Mixer {
 
   State initial_state(Index lanes) const override {
     State state;
-    state.add_real("S", Tensor::zeros({lanes, heads_, width_, width_}));
-    if (normalise_) state.add_real("z", Tensor::zeros({lanes, heads_, width_}));
+    state.add_real("S", "H K V", Tensor::zeros({lanes, heads_, width_, width_}));
+    if (normalise_) state.add_real("z", "H K", Tensor::zeros({lanes, heads_, width_}));
     return state;
   }
 

@@ -1,10 +1,12 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "grad/parameter.h"
 #include "mixers/options.h"
+#include "mixers/shared_parameters.h"
 #include "mixers/state.h"
 #include "scan/layout.h"
 
@@ -22,6 +24,14 @@ class Scratch {
   std::size_t used_ = 0;
 };
 
+/// Per-token values that a layer hands up the stack, to the layers of its kind above it. Gradients flow back along
+/// them.
+struct Carry {
+  /// RWKV-7's values of its first layer: [B,T,D] in forward, [B,D] in a step.
+  Var first_values;
+  Matrix first_values_step{};
+};
+
 /// What a forward or a step knows beside its input.
 struct Context {
   const Layout& layout;
@@ -31,6 +41,7 @@ struct Context {
   std::uint64_t step = 0;
   double dropout = 0;
   Scratch* scratch = nullptr;  ///< of `step`
+  Carry* carry = nullptr;      ///< of this token batch; null: a layer stands alone
 };
 
 /// Where a layer stands in its model.
@@ -46,6 +57,7 @@ struct MixerSpec {
   Index length;  ///< training length: the length of mixers of fixed length
   Site site;
   Options& options;
+  SharedParameters& shared;
 };
 
 /// How a mixer's memory behaves as a stream goes on.
@@ -57,6 +69,9 @@ struct BlockDefaults {
   std::string norm = "rmsnorm";
   std::string positions = "none";  ///< none, learned, sinusoidal
   bool tied_head = false;
+  bool embedding_norm = false;  ///< a norm right after the embedding
+  /// How embedding and head [vocab,D] start; empty: normal(0.02).
+  std::function<Initializer(Index vocab, Index dim)> embedding{}, head{};
 };
 
 /// A layer that maps x [B,T,D] to y [B,T,D] and carries a state: token mixers (attention, gated slots, ..) and channel

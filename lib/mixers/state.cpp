@@ -2,11 +2,19 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace quipu::inline QUIPU_REAL_NS {
 
 Shape with_lanes(Shape shape, Index lanes) {
   shape[0] = lanes;
   return shape;
+}
+
+void State::add_real(std::string name, std::string axes, Tensor value) {
+  if (std::ranges::count(axes, ' ') + 2 != value.shape().rank())
+    throw InternalError("state: {} of {} axes has the letters {}", name, value.shape().rank() - 1, axes);
+  leaves_.push_back({std::move(name), std::move(axes), Var(std::move(value)), {}});
 }
 
 Index State::lanes() const {
@@ -24,7 +32,7 @@ State State::detached() const {
 State State::gather(std::span<const Index> lanes) const {
   State picked;
   for (const StateLeaf& leaf : leaves_) {
-    StateLeaf copy{leaf.name, {}, {}};
+    StateLeaf copy{leaf.name, leaf.axes, {}, {}};
     if (leaf.is_integer()) {
       for (const Index lane : lanes) copy.integers.push_back(leaf.integers[static_cast<std::size_t>(lane)]);
     } else {
@@ -49,6 +57,26 @@ void State::set_lane(Index lane, const State& source) {
     require_shape("state: a lane", with_lanes(leaves_[i].value.shape(), 1), from.shape());
     std::copy_n(from.data(), from.count(), writable(i).data() + lane * from.count());
   }
+}
+
+std::string State::formula() const {
+  std::vector<std::pair<std::string, int>> terms;  // a term, and how often it comes
+  int counts = 0;
+  for (const StateLeaf& leaf : leaves_) {
+    if (leaf.is_integer()) {
+      ++counts;
+      continue;
+    }
+    const auto same = std::ranges::find(terms, leaf.axes, &std::pair<std::string, int>::first);
+    if (same == terms.end())
+      terms.emplace_back(leaf.axes, 1);
+    else
+      ++same->second;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [term, times] : terms) parts.push_back(times == 1 ? term : fmt::format("{} {}", times, term));
+  if (counts > 0) parts.push_back(fmt::format("{} count{}", counts, counts == 1 ? "" : "s"));
+  return parts.empty() ? "0" : fmt::format("{}", fmt::join(parts, " + "));
 }
 
 Index State::bytes() const {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@ namespace quipu::inline QUIPU_REAL_NS {
 /// a float counts to).
 struct StateLeaf {
   std::string name;
+  std::string axes;                    ///< letters of the axes after the lanes, as in "H K V"; empty for integers
   Var value;                           ///< [B,..]; undefined for an integer leaf
   std::vector<std::int64_t> integers;  ///< one a lane; empty for a real leaf
 
@@ -22,9 +24,10 @@ struct StateLeaf {
 /// Copies share storage until somebody writes (`writable`).
 class State {
  public:
-  void add_real(std::string name, Tensor value) { leaves_.push_back({std::move(name), Var(std::move(value)), {}}); }
+  /// value: [B, ..], an extent for every letter of `axes`.
+  void add_real(std::string name, std::string axes, Tensor value);
   void add_integer(std::string name, Index lanes) {
-    leaves_.push_back({std::move(name), Var(), std::vector<std::int64_t>(static_cast<std::size_t>(lanes), 0)});
+    leaves_.push_back({std::move(name), "", Var(), std::vector<std::int64_t>(static_cast<std::size_t>(lanes), 0)});
   }
 
   std::vector<StateLeaf>& leaves() { return leaves_; }
@@ -46,6 +49,8 @@ class State {
   void set_lane(Index lane, const State& source);
   /// Bytes of all leaves, as float32 and 64-bit integers.
   Index bytes() const;
+  /// What a lane holds, in the letters of the axes: "H K V + H K", with "+ 1 count" for an integer.
+  std::string formula() const;
 
  private:
   std::vector<StateLeaf> leaves_;

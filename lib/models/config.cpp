@@ -65,6 +65,7 @@ std::string to_json(const ModelConfig& c) {
                               {"norm_eps", c.norm_eps},
                               {"positions", c.positions},
                               {"head", c.head},
+                              {"embedding_norm", c.embedding_norm},
                               {"embedding_scale", c.embedding_scale},
                               {"options", c.options}};
   return json.dump(2);
@@ -85,6 +86,7 @@ ModelConfig config_from_json(const std::string& text) {
     json.at("norm_eps").get_to(c.norm_eps);
     json.at("positions").get_to(c.positions);
     json.at("head").get_to(c.head);
+    c.embedding_norm = json.value("embedding_norm", "none");  // files of version 0.1 lack it
     json.at("embedding_scale").get_to(c.embedding_scale);
     json.at("options").get_to(c.options);
     return c;

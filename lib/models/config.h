@@ -23,6 +23,7 @@ struct ModelConfig {
   double norm_eps = 1e-5;
   std::string positions;       ///< none, learned, sinusoidal (added to the embeddings)
   std::string head;            ///< tied, untied
+  std::string embedding_norm;  ///< none, or the kind of a norm right after the embedding: layernorm, rmsnorm
   double embedding_scale = 0;  ///< 0: sqrt(dim) with sinusoidal positions, else 1
   /// Options of mixers: "slots" for every mixer that has it, "gsa.slots" for one.
   std::map<std::string, std::string> options;

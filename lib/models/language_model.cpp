@@ -31,13 +31,13 @@ std::map<std::string, std::string> options_of(const ModelConfig& config, const s
 /// Builds mixers and keeps account of which options they read.
 class MixerBuilder {
  public:
-  explicit MixerBuilder(const ModelConfig& config) : config_(config) {}
+  MixerBuilder(const ModelConfig& config, SharedParameters& shared) : config_(config), shared_(shared) {}
 
   std::unique_ptr<Mixer> make(const std::string& name, bool channel, Index layer) {
     Options options(options_of(config_, name));
-    auto mixer =
-        find_mixer(name, channel)
-            .make({config_.dim, channel ? 0 : config_.heads, config_.length, {layer, config_.layers}, options});
+    const Site site{layer, config_.layers};
+    auto mixer = find_mixer(name, channel)
+                     .make({config_.dim, channel ? 0 : config_.heads, config_.length, site, options, shared_});
     for (const auto& [key, value] : options.resolved()) {
       resolved_[name + "." + key] = value;
       used_.insert({key, name + "." + key});
@@ -63,6 +63,7 @@ class MixerBuilder {
 
  private:
   const ModelConfig& config_;
+  SharedParameters& shared_;
   std::map<std::string, std::string> resolved_;
   std::set<std::string> used_, known_;
   std::vector<std::string> notes_;
@@ -86,14 +87,22 @@ void check_config(const ModelConfig& c) {
 LanguageModel::LanguageModel(const ModelConfig& config, bool gradients) : config_(config) {
   build_blocks();
   check_config(config_);
-  embedding_ = Parameter({config_.vocab, config_.dim}, normal(0.02));
   if (config_.positions == "learned") positions_ = Parameter({config_.length, config_.dim}, normal(0.02));
-  if (config_.head == "untied") head_ = Parameter({config_.vocab, config_.dim}, normal(0.02));
+  const Shape table{config_.vocab, config_.dim};
+  const BlockDefaults suits = blocks_.front().mixer().block();
+  const auto start = [&](const auto& published) {
+    return published ? published(config_.vocab, config_.dim) : normal(0.02);
+  };
+  embedding_ = Parameter(table, start(suits.embedding));
+  if (config_.head == "untied") head_ = Parameter(table, start(suits.head));
+  if (has_embedding_norm()) embedding_norm_ = Norm(config_.embedding_norm, config_.dim, config_.norm_eps);
   norm_ = Norm(config_.norm, config_.dim, config_.norm_eps);
   parameters_ = std::make_unique<Parameters>(
       [this](const ParameterVisitor& visitor) {
         visitor("embedding.weight", embedding_);
         if (config_.positions == "learned") visitor("positions.weight", positions_);
+        if (has_embedding_norm()) embedding_norm_.visit(visitor, "embedding_norm");
+        shared_.visit(visitor.in("shared"));
         for (std::size_t i = 0; i < blocks_.size(); ++i) blocks_[i].visit(visitor.in(fmt::format("layers.{}", i)));
         norm_.visit(visitor, "norm");
         if (config_.head == "untied") visitor("head.weight", head_);
@@ -103,7 +112,7 @@ LanguageModel::LanguageModel(const ModelConfig& config, bool gradients) : config
 
 void LanguageModel::build_blocks() {
   if (config_.dim < 1 || config_.layers < 1) check_config(config_);
-  MixerBuilder builder(config_);
+  MixerBuilder builder(config_, shared_);
   for (Index layer = 0; const std::string& name : expand_pattern(config_.mixer, config_.layers)) {
     auto mixer = builder.make(name, false, layer);
     if (layer == 0) {
@@ -112,6 +121,7 @@ void LanguageModel::build_blocks() {
       if (config_.norm.empty()) config_.norm = suits.norm;
       if (config_.positions.empty()) config_.positions = suits.positions;
       if (config_.head.empty()) config_.head = suits.tied_head ? "tied" : "untied";
+      if (config_.embedding_norm.empty()) config_.embedding_norm = suits.embedding_norm ? config_.norm : "none";
     }
     std::unique_ptr<Mixer> channel;
     if (config_.channel_mixer != "none") channel = builder.make(config_.channel_mixer, true, layer);
@@ -170,6 +180,7 @@ Var LanguageModel::embed(Tape& tape, std::span<const std::int32_t> tokens, const
   const Layout& layout = context.layout;
   Var x = embedding(tape, tokens, embedding_.var(), {layout.batch, layout.length});
   if (config_.embedding_scale != 1) x = scale(tape, x, static_cast<Real>(config_.embedding_scale));
+  if (has_embedding_norm()) x = embedding_norm_(tape, x);
   std::vector<std::int64_t> positions(tokens.size(), 0);
   for (Index b = 0; b < layout.batch; ++b) {
     std::int64_t& at = state.position[static_cast<std::size_t>(b)];
@@ -186,27 +197,31 @@ Var LanguageModel::embed(Tape& tape, std::span<const std::int32_t> tokens, const
   return x;
 }
 
-Var LanguageModel::run_block(Tape& tape, std::size_t layer, const Var& x, const Context& context,
-                             ModelState& state) const {
+Var LanguageModel::run_block(Tape& tape, std::size_t layer, const Var& x, const Context& context, ModelState& state,
+                             Carry& carry) const {
   const Block& block = blocks_[layer];
   State &mixer = state.layers[2 * layer], &channel = state.layers[2 * layer + 1];
   if (!checkpoint_activations_ || !tape.recording()) return block.forward(tape, x, context, mixer, channel);
 
-  std::vector<Var> inputs{x};
+  std::vector<Var> inputs{x, carry.first_values};
   for (const State* s : {&mixer, &channel})
     for (const StateLeaf& leaf : s->leaves()) inputs.push_back(leaf.value);
   const auto put = [](const std::vector<Var>& from, State& first, State& second) {
-    std::size_t i = 1;
+    std::size_t i = 2;
     for (State* s : {&first, &second})
       for (StateLeaf& leaf : s->leaves()) leaf.value = from[i++];
   };
   auto after = std::make_shared<std::pair<State, State>>(mixer, channel);  // integer leaves leave this way
   const std::vector<Var> outputs = checkpoint(
       tape, inputs,
-      [&block, &context, before = std::pair(mixer, channel), after, put](Tape& inner, const std::vector<Var>& in) {
+      [&block, context, before = std::pair(mixer, channel), after, put](Tape& inner, const std::vector<Var>& in) {
         State first = before.first, second = before.second;
         put(in, first, second);
-        std::vector<Var> out{block.forward(inner, in[0], context, first, second)};
+        Carry handed{.first_values = in[1]};
+        Context inside = context;
+        inside.carry = &handed;
+        std::vector<Var> out{block.forward(inner, in[0], inside, first, second)};
+        out.push_back(handed.first_values);
         for (const State* s : {&first, &second})
           for (const StateLeaf& leaf : s->leaves()) out.push_back(leaf.value);
         *after = {first.detached(), second.detached()};
@@ -214,17 +229,21 @@ Var LanguageModel::run_block(Tape& tape, std::size_t layer, const Var& x, const 
       });
   mixer = after->first, channel = after->second;
   put(outputs, mixer, channel);
+  carry.first_values = outputs[1];
   return outputs[0];
 }
 
 Var LanguageModel::forward(Tape& tape, std::span<const std::int32_t> tokens, const Context& context,
                            ModelState& state) const {
   Var x = embed(tape, tokens, context, state);
+  Carry carry;
+  Context inside = context;
+  inside.carry = &carry;
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
     if (context.training && layer_dropout_ > 0 &&
         Rng(context.seed, context.step, kLayerSite).uniform(layer) < layer_dropout_)
       continue;
-    x = run_block(tape, layer, x, context, state);
+    x = run_block(tape, layer, x, inside, state, carry);
   }
   return norm_(tape, x);
 }
@@ -241,17 +260,20 @@ void LanguageModel::step(std::span<const std::int32_t> tokens, ModelState& state
   const auto lanes = static_cast<Index>(tokens.size());
   scratch.clear();
   const Layout layout = Layout::plain(lanes, 1);
-  const Context context{.layout = layout, .scratch = &scratch};
+  Carry carry;
+  const Context context{.layout = layout, .scratch = &scratch, .carry = &carry};
   const Matrix x = scratch.take(lanes, config_.dim);
   for (Index b = 0; b < lanes; ++b) {
     std::int64_t& at = state.position[static_cast<std::size_t>(b)];
     embed_into(x.row(b), tokens[static_cast<std::size_t>(b)], embedding_.value());
     kernels::scale(x.row(b), static_cast<Real>(config_.embedding_scale), x.row(b), x.cols);
+    const Matrix row = x.slice(b, b + 1);
+    if (has_embedding_norm()) embedding_norm_.step(row, row);
     if (config_.positions == "learned") add_position_into(x.row(b), at, positions_.value());
     if (config_.positions == "sinusoidal") {
-      const Matrix row = scratch.take(1, config_.dim);
-      sinusoids_into(SinusoidLayout::interleaved, {&at, 1}, row);
-      kernels::add_into(x.row(b), row.data, x.cols);
+      const Matrix angles = scratch.take(1, config_.dim);
+      sinusoids_into(SinusoidLayout::interleaved, {&at, 1}, angles);
+      kernels::add_into(x.row(b), angles.data, x.cols);
     }
     ++at;
   }

@@ -45,15 +45,18 @@ class LanguageModel final : public SequenceModel {
 
  private:
   void build_blocks();
+  bool has_embedding_norm() const { return config_.embedding_norm != "none"; }
   Var embed(Tape& tape, std::span<const std::int32_t> tokens, const Context& context, ModelState& state) const;
-  Var run_block(Tape& tape, std::size_t layer, const Var& x, const Context& context, ModelState& state) const;
+  Var run_block(Tape& tape, std::size_t layer, const Var& x, const Context& context, ModelState& state,
+                Carry& carry) const;
   const Parameter& head() const { return config_.head == "tied" ? embedding_ : head_; }
 
   ModelConfig config_;
   std::vector<std::string> notes_;
+  SharedParameters shared_;
   Parameter embedding_, positions_, head_;
   std::vector<Block> blocks_;
-  Norm norm_;
+  Norm embedding_norm_, norm_;
   std::unique_ptr<Parameters> parameters_;
   bool checkpoint_activations_ = false;
   double layer_dropout_ = 0;

@@ -127,7 +127,7 @@ refuses 1 "/dev/full" train data.h5 -o /dev/full "${tiny[@]}" --steps 2
 
 # What it says without training: needs, mixers, options.
 train data.h5 "${tiny[@]}" --dry-run --json 2>/dev/null | grep -q '"total_bytes":[0-9]' || fail "--dry-run"
-train --list-mixers --json 2>/dev/null | grep -q '"name":"gsa".*"memory":"fixed","state_bytes_per_layer":[0-9]' ||
+train --list-mixers --json 2>/dev/null | grep -q '"name":"gsa".*"memory":"fixed","state":"[^"]*","state_bytes_per_layer":[0-9]' ||
   fail "--list-mixers: $(train --list-mixers --json 2>&1)"
 train --describe-mixer gsa 2>/dev/null | grep -q '^slots *64 *memory slots' || fail "--describe-mixer"
 refuses 2 "--mixer nomixer: is unknown" train --describe-mixer nomixer

@@ -14,7 +14,7 @@ class FaultyMixer final : public Mixer {
  public:
   FaultyMixer(const MixerVariant& variant, Fault fault) : fault_(fault) {
     Options options(variant.options);
-    inner_ = find_mixer(variant.name, false).make({variant.dim, variant.heads, 512, {1, 3}, options});
+    inner_ = find_mixer(variant.name, false).make({variant.dim, variant.heads, 512, {1, 3}, options, shared_});
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {
@@ -48,11 +48,15 @@ class FaultyMixer final : public Mixer {
     if (fault_ == Fault::step_sign) y(0, 1) *= -1;
   }
   State initial_state(Index lanes) const override { return inner_->initial_state(lanes); }
-  void visit(const ParameterVisitor& visitor) override { inner_->visit(visitor); }
+  void visit(const ParameterVisitor& visitor) override {
+    inner_->visit(visitor);
+    shared_.visit(visitor);
+  }
   double mixing_cost(Index length) const override { return inner_->mixing_cost(length); }
 
  private:
   Fault fault_;
+  SharedParameters shared_;
   std::unique_ptr<Mixer> inner_;
 };
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@ struct MixerVariant {
   std::string name;
   Index dim, heads;
   std::map<std::string, std::string> options;
+  Site site{1, 3};
 };
 
 /// Every mixer with its defaults, and those with options that change the algorithm, with these too.
@@ -32,6 +34,11 @@ inline std::vector<MixerVariant> mixer_variants() {
       {"mlp", 24, 0, {{"activation", "relu2"}, {"bias", "false"}, {"hidden", "20"}}},
   };
   variants.insert(variants.end(), more.begin(), more.end());
+  // QUIPU_TEST_MIXERS=gsa,gla runs the tests of these alone, while one works on them.
+  if (const char* const only = std::getenv("QUIPU_TEST_MIXERS"))
+    std::erase_if(variants, [names = "," + std::string(only) + ","](const MixerVariant& v) {
+      return names.find("," + v.name + ",") == std::string::npos;
+    });
   return variants;
 }
 
@@ -52,13 +59,19 @@ inline Tensor random_tensor(const Shape& shape, std::uint64_t site, double devia
 /// A mixer with parameters large enough that every path matters.
 class MixerInstance {
  public:
-  explicit MixerInstance(const MixerVariant& v, Index length = 512) : MixerInstance(v.dim, make(v, length)) {}
+  explicit MixerInstance(const MixerVariant& v, Index length = 512) : dim(v.dim) {
+    mixer = make(v, length);
+    start();
+  }
 
-  MixerInstance(Index width, std::unique_ptr<Mixer> made) : dim(width), mixer(std::move(made)) {
-    parameters = std::make_unique<Parameters>([&](const ParameterVisitor& visitor) { mixer->visit(visitor); }, true);
-    parameters->initialise(3);
-    const Tensor noise = random_tensor({parameters->count()}, 99, 0.3);
-    for (Index i = 0; i < noise.count(); ++i) parameters->values()[static_cast<std::size_t>(i)] += noise.data()[i];
+  MixerInstance(Index width, std::unique_ptr<Mixer> made) : dim(width), mixer(std::move(made)) { start(); }
+
+  /// The options that a mixer reads.
+  static std::vector<Options::Described> options_of(const MixerVariant& v) {
+    Options options(v.options);
+    SharedParameters unused;
+    make(v, 512, options, unused);
+    return options.described();
   }
 
   Tensor forward(const Tensor& x, const Layout& layout, State& state) const {
@@ -91,17 +104,32 @@ class MixerInstance {
   }
 
   Index dim;
+  SharedParameters shared;
   std::unique_ptr<Mixer> mixer;
   std::unique_ptr<Parameters> parameters;
 
  private:
-  static std::unique_ptr<Mixer> make(const MixerVariant& v, Index length) {
+  void start() {
+    const auto visit = [&](const ParameterVisitor& visitor) {
+      mixer->visit(visitor);
+      shared.visit(visitor.in("shared"));
+    };
+    parameters = std::make_unique<Parameters>(visit, true);
+    parameters->initialise(3);
+    const Tensor noise = random_tensor({parameters->count()}, 99, 0.3);
+    for (Index i = 0; i < noise.count(); ++i) parameters->values()[static_cast<std::size_t>(i)] += noise.data()[i];
+  }
+
+  std::unique_ptr<Mixer> make(const MixerVariant& v, Index length) {
     Options options(v.options);
-    std::unique_ptr<Mixer> made;
-    for (const MixerEntry& entry : registry())
-      if (v.name == entry.name) made = entry.make({v.dim, v.heads, length, {1, 3}, options});
+    auto made = make(v, length, options, shared);
     options.require_all_known(v.name);
     return made;
+  }
+  static std::unique_ptr<Mixer> make(const MixerVariant& v, Index length, Options& options, SharedParameters& shared) {
+    for (const MixerEntry& entry : registry())
+      if (v.name == entry.name) return entry.make({v.dim, v.heads, length, v.site, options, shared});
+    throw InternalError("no mixer {}", v.name);
   }
 };
 
