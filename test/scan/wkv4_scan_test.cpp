@@ -9,7 +9,7 @@ using namespace quipu;
 namespace {
 
 constexpr Index kDim = 70;
-constexpr double kSame = kIsDouble ? 1e-12 : 3e-6;
+constexpr double kSame = kIsDouble ? 1e-12 : 1e-5;
 
 /// k, v, w, u, a, b, p.
 struct Problem {
