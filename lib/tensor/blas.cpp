@@ -11,9 +11,11 @@ namespace {
 #ifdef QUIPU_DOUBLE
 constexpr auto kGemm = cblas_dgemm;
 constexpr auto kGemv = cblas_dgemv;
+constexpr auto kTrsm = cblas_dtrsm;
 #else
 constexpr auto kGemm = cblas_sgemm;
 constexpr auto kGemv = cblas_sgemv;
+constexpr auto kTrsm = cblas_strsm;
 #endif
 
 blasint to_int(Index n) { return static_cast<blasint>(n); }
@@ -22,6 +24,12 @@ void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, Index inner, Matrix c, Matrix 
   if (c.rows == 0 || c.cols == 0) return;
   kGemm(CblasRowMajor, ta, tb, to_int(c.rows), to_int(c.cols), to_int(inner), alpha, a.data, to_int(a.stride), b.data,
         to_int(b.stride), beta, c.data, to_int(c.stride));
+}
+
+void trsm(CBLAS_TRANSPOSE transpose, Matrix l, Matrix x) {
+  if (x.rows == 0 || x.cols == 0) return;
+  kTrsm(CblasRowMajor, CblasLeft, CblasLower, transpose, CblasUnit, to_int(x.rows), to_int(x.cols), 1, l.data,
+        to_int(l.stride), x.data, to_int(x.stride));
 }
 
 }  // namespace
@@ -41,6 +49,10 @@ void multiply_at(Matrix c, Matrix a, Matrix b, Real beta, Real alpha) {
 void multiply_vector(Real* y, Matrix a, const Real* x, Real beta, Real alpha) {
   kGemv(CblasRowMajor, CblasNoTrans, to_int(a.rows), to_int(a.cols), alpha, a.data, to_int(a.stride), x, 1, beta, y, 1);
 }
+
+void solve_unit_lower(Matrix l, Matrix x) { trsm(CblasNoTrans, l, x); }
+
+void solve_unit_lower_t(Matrix l, Matrix x) { trsm(CblasTrans, l, x); }
 
 std::string kernel_name() { return openblas_get_corename(); }
 std::string version() { return openblas_get_config(); }

@@ -15,6 +15,11 @@ void multiply_bt(Matrix c, Matrix a, Matrix b, Real beta = 0, Real alpha = 1);
 void multiply_at(Matrix c, Matrix a, Matrix b, Real beta = 0, Real alpha = 1);
 /// y = alpha a x + beta y;  a: [m,n], x: [n], y: [m].
 void multiply_vector(Real* y, Matrix a, const Real* x, Real beta = 0, Real alpha = 1);
+/// x = l^-1 x by forward substitution;  l: [m,m], of which only the part below the diagonal is read: the diagonal is
+/// taken as 1, what is above as 0;  x: [m,n].
+void solve_unit_lower(Matrix l, Matrix x);
+/// x = l^-T x, likewise.
+void solve_unit_lower_t(Matrix l, Matrix x);
 
 /// The kernel that OpenBLAS chose for this CPU, such as "SkylakeX".
 std::string kernel_name();
