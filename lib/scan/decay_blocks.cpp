@@ -17,7 +17,8 @@ DecayBlocks::DecayBlocks(Index rows, Index width)
   entry_.reserve(static_cast<std::size_t>((rows + 1) * width));
 }
 
-void DecayBlocks::cut(Matrix log_decay, Index rows) {
+void DecayBlocks::cut(Matrix log_decay, Index lag) {
+  const Index rows = log_decay.rows + lag;
   begins_.assign(1, 0);
   if (width_ == 0) {
     begins_.push_back(rows);
@@ -27,14 +28,14 @@ void DecayBlocks::cut(Matrix log_decay, Index rows) {
     for (Index c = 0; c < width_; ++c) entry_.push_back(static_cast<Real>(value_of(c)));
   };
   entry_.clear();
-  push_entry([&](Index c) { return log_decay(0, c); });
+  push_entry([&](Index c) { return lag > 0 ? Real{0} : log_decay(0, c); });
   std::fill(sums_.begin(), sums_.end(), 0.0);
   std::fill_n(log_sums_.begin(), width_, Real{0});
   for (Index t = 1; t < rows; ++t) {
     double lowest = 0;
     for (Index c = 0; c < width_; ++c) {
       double& sum = sums_[static_cast<std::size_t>(c)];
-      sum += log_decay(t, c);
+      sum += log_decay(t - lag, c);
       lowest = std::min(lowest, sum);
     }
     if (!(lowest > -static_cast<double>(kDecayRange))) {

@@ -8,14 +8,15 @@ namespace quipu::inline QUIPU_REAL_NS {
 /// The log decays of one chunk, cut into blocks of rows within which they sum to less than kDecayRange in every
 /// channel. Row t of block i, which starts at row r_i, has the cumulative decay c_t = g_{r_i + 1} + .. + g_t, so that
 /// c = 0 at a block's first row and e^{c}, e^{-c} both stay far from overflow. What comes from before block i is
-/// first brought to the block's reference by `entry(i)` = e^{sum of g after r_{i-1} up to r_i}.
+/// first brought to the block's reference by `entry(i)` = e^{sum of g after r_{i-1} up to r_i}. With a lag of 1 the
+/// decays stand one row later: row t has g_{t-1}, row 0 none, and there is one row more.
 class DecayBlocks {
  public:
   /// Room for chunks of up to `rows` tokens and `width` channels (0: no decay; one block, nothing to scale).
   DecayBlocks(Index rows, Index width);
 
   /// log_decay: [rows, width].
-  void cut(Matrix log_decay, Index rows);
+  void cut(Matrix log_decay, Index lag);
 
   Index width() const { return width_; }
   Index count() const { return static_cast<Index>(begins_.size()) - 1; }

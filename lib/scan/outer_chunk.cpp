@@ -22,246 +22,93 @@ Index decay_width(Decay decay, Index key_width, Index value_width) {
   return 0;
 }
 
-Matrix dense(std::vector<Real>& storage, Index rows, Index cols) { return {storage.data(), rows, cols, cols}; }
-
-void copy_rows(Matrix to, Matrix from) {
-  for (Index r = 0; r < to.rows; ++r) std::copy_n(from.row(r), from.cols, to.row(r));
-}
-
-void scale_all(OuterState state, const Real* factor, Index width) {
-  scale_rows(state.s, factor, width);
-  if (state.z != nullptr) scale_rows({state.z, state.s.rows, 1, 1}, factor, width);
-}
-
-/// sum[c] += column sums of x.
-void add_sums(Real* sum, Matrix x) {
-  for (Index r = 0; r < x.rows; ++r) kernels::add_into(sum, x.row(r), x.cols);
-}
-
 }  // namespace
 
-OuterChunk::OuterChunk(Decay decay, Index key_width, Index value_width, Index groups)
-    : decay_(decay), groups_(groups), blocks_(kOuterChunk, decay_width(decay, key_width, value_width)) {
-  const Index panel_width = decay == Decay::value ? value_width : key_width;
+OuterChunk::OuterChunk(Decay decay, Index key_width, Index value_width, Index queries, Index states, bool lagging)
+    : decay_(decay),
+      queries_(queries),
+      states_(states),
+      lag_(lagging ? 1 : 0),
+      blocks_(kOuterChunk + lag_, decay_width(decay, key_width, value_width)) {
+  const Index panel_width = scales_values() ? value_width : key_width;
   const auto sized = [](Index n) { return static_cast<std::size_t>(n); };
   panel_.resize(sized(kOuterChunk * panel_width));
-  scaled_.resize(sized(groups * kOuterChunk * panel_width));
-  scores_.resize(sized(kOuterChunk * kOuterChunk));
-  kept_scores_.resize(sized(groups * kOuterChunk * kOuterChunk));
+  scaled_.resize(sized(queries * kOuterChunk * panel_width));
+  scores_.resize(sized(queries * kOuterChunk * kOuterChunk));
+  dscores_.resize(scores_.size());
   state_.resize(sized(key_width * value_width));
   z_.resize(sized(key_width));
   decay_sum_.resize(sized(blocks_.width()));
 }
 
-void OuterChunk::forward(const OuterChunkInput& in, OuterState state, const OuterChunkOutput& out) {
-  blocks_.cut(in.log_decay, in.k.rows);
-  if (decay_ == Decay::value)
-    forward_value(in, state, out);
-  else
-    forward_key(in, state, out);
+void OuterChunk::forward(const OuterChunkInput& in, const std::vector<OuterState>& states,
+                         const OuterChunkOutput& out) {
+  rows_ = in.k.rows;
+  if (scales_values()) return forward_value(in, states, out);
+  blocks_.cut(in.log_decay[0], lag_);
+  forward_key(in, states[0], out);
+  if (in.bonus != nullptr) forward_bonus(in, out);
 }
 
-void OuterChunk::backward(const OuterChunkInput& in, OuterState before, OuterState after, const OuterChunkOutput& out,
-                          const OuterChunkOutput& dout, OuterState dstate, const OuterChunkGradient& din) {
-  blocks_.cut(in.log_decay, in.k.rows);
-  if (blocks_.width() > 0) read_state_gradient(after, dstate);
-  if (decay_ == Decay::value)
-    backward_value(in, before, dout, dstate, din);
-  else
-    backward_key(in, before, dout, dstate, din);
-  if (blocks_.width() > 0) backward_decay(in, out, dout, din);
+void OuterChunk::backward(const OuterChunkInput& in, const std::vector<OuterState>& before,
+                          const std::vector<OuterState>& after, const OuterChunkOutput& out,
+                          const OuterChunkOutput& dout, const std::vector<OuterState>& dstates,
+                          const OuterChunkInput& din) {
+  rows_ = in.k.rows;
+  if (scales_values()) return backward_value(in, before, after, out, dout, dstates, din);
+  blocks_.cut(in.log_decay[0], lag_);
+  if (blocks_.width() > 0) read_state_gradient(after[0], dstates[0]);
+  backward_key(in, before[0], dout, dstates[0], din);
+  if (blocks_.width() > 0) backward_decay(din.log_decay[0], in.k, din.k, in.q, din.q);
+  if (in.bonus != nullptr) backward_bonus(in, dout, din);
 }
 
 void OuterChunk::enter_block(Index i, Matrix x, Matrix panel) {
   const Index width = blocks_.width();
-  scale_columns(panel.slice(0, blocks_.begin(i)), blocks_.entry(i), width);
-  for (Index r = blocks_.begin(i); r < blocks_.end(i); ++r)
-    scale_row(panel.row(r), x.row(r), x.cols, blocks_.inverse(r), width);
+  scale_columns(panel.slice(0, earlier_keys(i)), blocks_.entry(i), width);
+  for (Index r = earlier_keys(i); r < keys(i); ++r)
+    scale_row(panel.row(r), x.row(r), x.cols, blocks_.inverse(r + lag_), width);
 }
 
 void OuterChunk::leave_block(Index i, Matrix panel, Matrix dx) {
   const Index width = blocks_.width();
-  for (Index r = blocks_.begin(i); r < blocks_.end(i); ++r)
-    scale_row(dx.row(r), panel.row(r), dx.cols, blocks_.inverse(r), width);
-  scale_columns(panel.slice(0, blocks_.begin(i)), blocks_.entry(i), width);
+  for (Index r = earlier_keys(i); r < keys(i); ++r)
+    scale_row(dx.row(r), panel.row(r), dx.cols, blocks_.inverse(r + lag_), width);
+  scale_columns(panel.slice(0, earlier_keys(i)), blocks_.entry(i), width);
 }
 
-void OuterChunk::clear_future(Matrix scores) {
-  const Index before = scores.cols - scores.rows;
-  for (Index r = 0; r < scores.rows; ++r)
-    std::fill(scores.row(r) + before + r + 1, scores.row(r) + scores.cols, Real{0});
+void OuterChunk::clear_future(Matrix scores, Index begin) const {
+  for (Index r = 0; r < scores.rows; ++r) {
+    const Index seen = begin + r + 1 - lag_;
+    if (seen < scores.cols) std::fill(scores.row(r) + seen, scores.row(r) + scores.cols, Real{0});
+  }
 }
 
-void OuterChunk::causal_scores(Matrix scores, Matrix rows, Matrix panel) {
-  blas::multiply_bt(scores, rows, panel);
-  clear_future(scores);
+Matrix OuterChunk::scaled(Index i, Matrix x, Index head) {
+  if (blocks_.width() == 0) return x.slice(begin(i), end(i));
+  return {scaled_.data() + (head * kOuterChunk + begin(i)) * x.cols, end(i) - begin(i), x.cols, x.cols};
 }
 
-Matrix OuterChunk::growth_scaled(Index i, Matrix x, std::vector<Real>& storage, Index offset) {
-  const Index begin = blocks_.begin(i), rows = blocks_.end(i) - begin, width = blocks_.width();
-  if (width == 0) return x.slice(begin, begin + rows);
-  const Matrix y{storage.data() + (offset + begin) * x.cols, rows, x.cols, x.cols};
-  for (Index r = 0; r < rows; ++r) scale_row(y.row(r), x.row(begin + r), x.cols, blocks_.growth(begin + r), width);
+Matrix OuterChunk::scale_by_growth(Index i, Matrix x, Index head) {
+  const Matrix y = scaled(i, x, head);
+  if (blocks_.width() == 0) return y;
+  for (Index r = 0; r < y.rows; ++r)
+    scale_row(y.row(r), x.row(begin(i) + r), x.cols, blocks_.growth(begin(i) + r), blocks_.width());
   return y;
 }
 
-// y_t = q_t S_0 e^{b_t} + sum_{s<=t} <q_t e^{b_t}, k_s e^{-b_s}> v_s, block by block relative to the block's reference.
-void OuterChunk::forward_key(const OuterChunkInput& in, OuterState state, const OuterChunkOutput& out) {
-  const Index rows = in.k.rows, width = blocks_.width();
-  const Matrix panel = dense(panel_, rows, in.k.cols);
-  for (Index i = 0; i < blocks_.count(); ++i) {
-    const Index begin = blocks_.begin(i), end = blocks_.end(i);
-    scale_all(state, blocks_.entry(i), width);
-    enter_block(i, in.k, panel);
-    const Matrix scores = dense(scores_, end - begin, end);
-    for (std::size_t g = 0; g < in.q.size(); ++g) {
-      const Matrix q = growth_scaled(i, in.q[g], scaled_, 0);
-      causal_scores(scores, q, panel.slice(0, end));
-      const Matrix y = out.y[g].slice(begin, end);
-      blas::multiply(y, q, state.s);
-      blas::multiply(y, scores, in.v.slice(0, end), 1);
-      if (state.z == nullptr) continue;
-      for (Index r = 0; r < q.rows; ++r)
-        *out.denominator[g].row(begin + r) =
-            kernels::dot(q.row(r), state.z, q.cols) + kernels::sum(scores.row(r), scores.cols);
-    }
-  }
-  scale_all(state, blocks_.entry(blocks_.count()), width);
-  scale_columns(panel, blocks_.entry(blocks_.count()), width);
-  blas::multiply_at(state.s, panel, in.v, 1);
-  if (state.z != nullptr) add_sums(state.z, panel);
+void OuterChunk::grow(Index i, Matrix rows) {
+  if (blocks_.width() == 0) return;
+  for (Index r = 0; r < rows.rows; ++r)
+    scale_row(rows.row(r), rows.row(r), rows.cols, blocks_.growth(begin(i) + r), blocks_.width());
 }
 
-// y_t[m] = e^{b_t[m]} ( (q_t S_0)[m] + sum_{s<=t} <q_t, k_s> e^{-b_s[m]} v_s[m] ), likewise.
-void OuterChunk::forward_value(const OuterChunkInput& in, OuterState state, const OuterChunkOutput& out) {
-  const Index rows = in.k.rows, width = blocks_.width();
-  const Matrix panel = dense(panel_, rows, in.v.cols);
-  for (Index i = 0; i < blocks_.count(); ++i) {
-    const Index begin = blocks_.begin(i), end = blocks_.end(i);
-    scale_columns(state.s, blocks_.entry(i), width);
-    enter_block(i, in.v, panel);
-    const Matrix scores = dense(scores_, end - begin, end);
-    for (std::size_t g = 0; g < in.q.size(); ++g) {
-      const Matrix q = in.q[g].slice(begin, end), y = out.y[g].slice(begin, end);
-      causal_scores(scores, q, in.k.slice(0, end));
-      blas::multiply(y, q, state.s);
-      blas::multiply(y, scores, panel.slice(0, end), 1);
-      for (Index r = 0; r < y.rows; ++r) kernels::multiply(y.row(r), y.row(r), blocks_.growth(begin + r), y.cols);
-    }
-  }
-  scale_columns(state.s, blocks_.entry(blocks_.count()), width);
-  scale_columns(panel, blocks_.entry(blocks_.count()), width);
-  blas::multiply_at(state.s, in.k, panel, 1);
+Matrix OuterChunk::scores(std::vector<Real>& storage, Index i, Index head) const {
+  return {storage.data() + (head * kOuterChunk + begin(i)) * kOuterChunk, end(i) - begin(i), keys(i), kOuterChunk};
 }
 
-void OuterChunk::backward_key(const OuterChunkInput& in, OuterState before, const OuterChunkOutput& dout,
-                              OuterState dstate, const OuterChunkGradient& din) {
-  const Index rows = in.k.rows, width = blocks_.width(), last = blocks_.count();
-  const Matrix panel = dense(panel_, rows, in.k.cols);
-  const OuterState state{dense(state_, before.s.rows, before.s.cols), before.z != nullptr ? z_.data() : nullptr};
-  copy_rows(state.s, before.s);
-  if (state.z != nullptr) std::copy_n(before.z, before.s.rows, state.z);
-
-  for (Index r = 0; r < rows; ++r) std::fill_n(din.v.row(r), din.v.cols, Real{0});
-  for (Index i = 0; i < last; ++i) {
-    const Index begin = blocks_.begin(i), end = blocks_.end(i);
-    scale_all(state, blocks_.entry(i), width);
-    enter_block(i, in.k, panel);
-    const Matrix scores = dense(scores_, end - begin, end);
-    for (Index g = 0; g < groups_; ++g) {
-      const auto head = static_cast<std::size_t>(g);
-      const Matrix dy = dout.y[head].slice(begin, end), dq = din.q[head].slice(begin, end);
-      const Matrix q = growth_scaled(i, in.q[head], scaled_, g * kOuterChunk);
-      causal_scores(scores, q, panel.slice(0, end));
-      blas::multiply_at(din.v.slice(0, end), scores, dy, 1);
-      const Matrix dscores{kept_scores_.data() + (g * kOuterChunk + begin) * kOuterChunk, end - begin, end,
-                           kOuterChunk};
-      blas::multiply_bt(dscores, dy, in.v.slice(0, end));
-      blas::multiply_bt(dq, dy, state.s);
-      if (state.z != nullptr)
-        for (Index r = 0; r < dq.rows; ++r) {
-          const Real dd = *dout.denominator[head].row(begin + r);
-          for (Index s = 0; s < end; ++s) dscores(r, s) += dd;
-          kernels::axpy(dq.row(r), dd, state.z, dq.cols);
-        }
-      clear_future(dscores);
-      blas::multiply(dq, dscores, panel.slice(0, end), 1);
-      for (Index r = 0; r < dq.rows && width > 0; ++r)
-        scale_columns(dq.slice(r, r + 1), blocks_.growth(begin + r), width);
-    }
-  }
-  scale_columns(panel, blocks_.entry(last), width);
-  blas::multiply(din.v, panel, dstate.s, 1);
-
-  const Matrix dpanel = panel;  // the panel has done its work
-  blas::multiply_bt(dpanel, in.v, dstate.s);
-  if (dstate.z != nullptr)
-    for (Index r = 0; r < rows; ++r) kernels::add_into(dpanel.row(r), dstate.z, dpanel.cols);
-  scale_columns(dpanel, blocks_.entry(last), width);
-  scale_all(dstate, blocks_.entry(last), width);
-  for (Index i = last - 1; i >= 0; --i) {
-    const Index begin = blocks_.begin(i), end = blocks_.end(i);
-    for (Index g = 0; g < groups_; ++g) {
-      const auto head = static_cast<std::size_t>(g);
-      const Matrix q = width == 0 ? in.q[head].slice(begin, end)
-                                  : Matrix{scaled_.data() + (g * kOuterChunk + begin) * in.k.cols, end - begin,
-                                           in.k.cols, in.k.cols};
-      const Matrix dscores{kept_scores_.data() + (g * kOuterChunk + begin) * kOuterChunk, end - begin, end,
-                           kOuterChunk};
-      blas::multiply_at(dstate.s, q, dout.y[head].slice(begin, end), 1);
-      blas::multiply_at(dpanel.slice(0, end), dscores, q, 1);
-      if (dstate.z == nullptr) continue;
-      for (Index r = 0; r < q.rows; ++r)
-        kernels::axpy(dstate.z, *dout.denominator[head].row(begin + r), q.row(r), q.cols);
-    }
-    leave_block(i, dpanel, din.k);
-    scale_all(dstate, blocks_.entry(i), width);
-  }
-}
-
-void OuterChunk::backward_value(const OuterChunkInput& in, OuterState before, const OuterChunkOutput& dout,
-                                OuterState dstate, const OuterChunkGradient& din) {
-  const Index rows = in.k.rows, width = blocks_.width(), last = blocks_.count();
-  const Matrix panel = dense(panel_, rows, in.v.cols);
-  const Matrix state = dense(state_, before.s.rows, before.s.cols);
-  copy_rows(state, before.s);
-  for (Index r = 0; r < rows; ++r) std::fill_n(din.k.row(r), din.k.cols, Real{0});
-  for (Index i = 0; i < last; ++i) {
-    const Index begin = blocks_.begin(i), end = blocks_.end(i);
-    scale_columns(state, blocks_.entry(i), width);
-    enter_block(i, in.v, panel);
-    const Matrix dscores = dense(scores_, end - begin, end);
-    for (Index g = 0; g < groups_; ++g) {
-      const auto head = static_cast<std::size_t>(g);
-      const Matrix q = in.q[head].slice(begin, end), dq = din.q[head].slice(begin, end);
-      const Matrix dy = growth_scaled(i, dout.y[head], scaled_, g * kOuterChunk);
-      const Matrix scores{kept_scores_.data() + (g * kOuterChunk + begin) * kOuterChunk, end - begin, end, kOuterChunk};
-      causal_scores(scores, q, in.k.slice(0, end));
-      causal_scores(dscores, dy, panel.slice(0, end));
-      blas::multiply_bt(dq, dy, state);
-      blas::multiply(dq, dscores, in.k.slice(0, end), 1);
-      blas::multiply_at(din.k.slice(0, end), dscores, q, 1);
-    }
-  }
-  scale_columns(panel, blocks_.entry(last), width);
-  blas::multiply_bt(din.k, panel, dstate.s, 1);
-
-  const Matrix dpanel = panel;
-  blas::multiply(dpanel, in.k, dstate.s);
-  scale_columns(dpanel, blocks_.entry(last), width);
-  scale_columns(dstate.s, blocks_.entry(last), width);
-  for (Index i = last - 1; i >= 0; --i) {
-    const Index begin = blocks_.begin(i), end = blocks_.end(i);
-    for (Index g = 0; g < groups_; ++g) {
-      const auto head = static_cast<std::size_t>(g);
-      const Matrix dy{scaled_.data() + (g * kOuterChunk + begin) * in.v.cols, end - begin, in.v.cols, in.v.cols};
-      const Matrix scores{kept_scores_.data() + (g * kOuterChunk + begin) * kOuterChunk, end - begin, end, kOuterChunk};
-      blas::multiply_at(dstate.s, in.q[head].slice(begin, end), dy, 1);
-      blas::multiply_at(dpanel.slice(0, end), scores, dy, 1);
-    }
-    leave_block(i, dpanel, din.v);
-    scale_columns(dstate.s, blocks_.entry(i), width);
-  }
+Matrix OuterChunk::all_scores(std::vector<Real>& storage, Index head) const {
+  return {storage.data() + head * kOuterChunk * kOuterChunk, rows_, rows_, kOuterChunk};
 }
 
 // sum_v S dS for a decay on the key index, sum_k for one on the value index, the sum of both for a scalar.
@@ -282,22 +129,50 @@ void OuterChunk::read_state_gradient(OuterState after, OuterState dstate) {
   }
 }
 
-// dg_t = sum_{s>=t} (q_s dq_s - k_s dk_s) + the state's part; with y dy - v dv where the decay is on the value index.
-void OuterChunk::backward_decay(const OuterChunkInput& in, const OuterChunkOutput& out, const OuterChunkOutput& dout,
-                                const OuterChunkGradient& din) {
-  const bool value = decay_ == Decay::value;
-  const std::vector<Matrix>& plus = value ? out.y : in.q;
-  const std::vector<Matrix>& dplus = value ? dout.y : din.q;
-  const Matrix minus = value ? in.v : in.k, dminus = value ? din.v : din.k;
+// dg_t = sum_{s>=t} (plus_s dplus_s - minus_s dminus_s) + the state's part; plus is what reads, minus what is written.
+// A lagging read of row t comes before its decay.
+void OuterChunk::backward_decay(Matrix dlog_decay, Matrix minus, Matrix dminus, std::span<const Matrix> plus,
+                                std::span<const Matrix> dplus) {
   const Index width = blocks_.width();
-  for (Index t = in.k.rows - 1; t >= 0; --t) {
-    for (Index c = 0; c < minus.cols; ++c) {
-      double r = -static_cast<double>(minus(t, c)) * dminus(t, c);
-      for (std::size_t g = 0; g < plus.size(); ++g) r += static_cast<double>(plus[g](t, c)) * dplus[g](t, c);
-      decay_sum_[static_cast<std::size_t>(width == 1 ? 0 : c)] += r;
-    }
-    for (Index c = 0; c < width; ++c) din.log_decay(t, c) = static_cast<Real>(decay_sum_[static_cast<std::size_t>(c)]);
+  const auto sum = [&](Index c) -> double& { return decay_sum_[static_cast<std::size_t>(width == 1 ? 0 : c)]; };
+  const auto read = [&](Index t) {
+    for (std::size_t g = 0; g < plus.size(); ++g)
+      for (Index c = 0; c < minus.cols; ++c) sum(c) += static_cast<double>(plus[g](t, c)) * dplus[g](t, c);
+  };
+  for (Index t = rows_ - 1; t >= 0; --t) {
+    for (Index c = 0; c < minus.cols; ++c) sum(c) -= static_cast<double>(minus(t, c)) * dminus(t, c);
+    if (lag_ == 0) read(t);
+    for (Index c = 0; c < width; ++c) dlog_decay(t, c) = static_cast<Real>(sum(c));
+    if (lag_ == 1) read(t);
   }
+}
+
+// y_t += <q_t u, k_t> v_t.
+void OuterChunk::forward_bonus(const OuterChunkInput& in, const OuterChunkOutput& out) {
+  for (std::size_t g = 0; g < in.q.size(); ++g)
+    for (Index t = 0; t < rows_; ++t) {
+      kernels::multiply(z_.data(), in.k.row(t), in.bonus, in.k.cols);
+      kernels::axpy(out.y[g].row(t), kernels::dot(in.q[g].row(t), z_.data(), in.k.cols), in.v[0].row(t), in.v[0].cols);
+    }
+}
+
+void OuterChunk::backward_bonus(const OuterChunkInput& in, const OuterChunkOutput& dout, const OuterChunkInput& din) {
+  const Index key = in.k.cols, value = in.v[0].cols;
+  for (std::size_t g = 0; g < in.q.size(); ++g)
+    for (Index t = 0; t < rows_; ++t) {
+      const Real *const q = in.q[g].row(t), *const k = in.k.row(t), *const dy = dout.y[g].row(t);
+      const Real dweight = kernels::dot(dy, in.v[0].row(t), value);
+      Real weight = 0;
+      Real *const dq = din.q[g].row(t), *const dk = din.k.row(t);
+      for (Index c = 0; c < key; ++c) {
+        const Real u = in.bonus[c];
+        weight += q[c] * u * k[c];
+        dq[c] += dweight * u * k[c];
+        dk[c] += dweight * u * q[c];
+        din.bonus[c] += dweight * q[c] * k[c];
+      }
+      kernels::axpy(din.v[0].row(t), weight, dy, value);
+    }
 }
 
 }  // namespace quipu::inline QUIPU_REAL_NS

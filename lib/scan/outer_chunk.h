@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+#include <span>
 #include <vector>
 
 #include "scan/decay_blocks.h"
@@ -6,17 +8,19 @@
 
 namespace quipu::inline QUIPU_REAL_NS {
 
-/// The rows that one state head reads of one chunk of C tokens, and what the chunk starts from.
+/// The rows of one chunk of C tokens that the states of one key head read: one state read by G queries, or several
+/// states that share the key and the query. Holds values or their gradients alike.
 struct OuterChunkInput {
-  std::vector<Matrix> q;  ///< [C,K], one a query head
-  Matrix k;               ///< [C,K]
-  Matrix v;               ///< [C,V]
-  Matrix log_decay;       ///< [C,1], [C,K] or [C,V] as the decay says; [C,0] without
+  std::vector<Matrix> q;          ///< [C,K], one a query head
+  Matrix k;                       ///< [C,K]
+  std::vector<Matrix> v;          ///< [C,V], one a state
+  std::vector<Matrix> log_decay;  ///< [C,1], [C,K] or [C,V] as the decay says, [C,0] without; one a state
+  Real* bonus = nullptr;          ///< [K] or null; its gradient adds up from chunk to chunk, all others are set
 };
 
-/// What a chunk writes.
+/// What a chunk writes, or its gradient.
 struct OuterChunkOutput {
-  std::vector<Matrix> y;            ///< [C,V], one a query head
+  std::vector<Matrix> y;            ///< [C,V], one a query head or one a state
   std::vector<Matrix> denominator;  ///< [C,1], one a query head; empty without normaliser
 };
 
@@ -26,49 +30,77 @@ struct OuterState {
   Real* z = nullptr;
 };
 
-/// The gradients of one chunk, each written in full.
-struct OuterChunkGradient {
-  std::vector<Matrix> q;
-  Matrix k, v, log_decay;
-};
-
-/// The products of one chunk of one head in the forms of `OuterScan`, with the workspace for them; one a thread.
+/// The products of one chunk of one key head in the forms of `OuterScan`, with the workspace for them; one a thread.
+/// With a bonus the read lags behind the write by one token: key row s stands at position s + 1, where it is first
+/// read from the state, and so do its decays.
 class OuterChunk {
  public:
-  OuterChunk(Decay decay, Index key_width, Index value_width, Index groups);
+  /// queries: of a state;  states: that share a key. `lagging` with a bonus.
+  OuterChunk(Decay decay, Index key_width, Index value_width, Index queries, Index states, bool lagging);
 
-  /// Advances the state in place and writes the outputs.
-  void forward(const OuterChunkInput& in, OuterState state, const OuterChunkOutput& out);
+  /// Advances the states in place and writes the outputs.
+  void forward(const OuterChunkInput& in, const std::vector<OuterState>& states, const OuterChunkOutput& out);
 
-  /// before, after: the states around the chunk;  out: what forward wrote;  dout: its gradients;  dstate: the gradient
-  /// of the state after the chunk, turned in place into that of the state before it.
-  void backward(const OuterChunkInput& in, OuterState before, OuterState after, const OuterChunkOutput& out,
-                const OuterChunkOutput& dout, OuterState dstate, const OuterChunkGradient& din);
+  /// before, after: the states around the chunk;  out: what forward wrote;  dout: its gradients;  dstates: the
+  /// gradients of the states after the chunk, turned in place into those of the states before it.
+  void backward(const OuterChunkInput& in, const std::vector<OuterState>& before, const std::vector<OuterState>& after,
+                const OuterChunkOutput& out, const OuterChunkOutput& dout, const std::vector<OuterState>& dstates,
+                const OuterChunkInput& din);
 
  private:
+  // A decay on the key index (or one for the whole state): queries and keys are scaled.
   void forward_key(const OuterChunkInput& in, OuterState state, const OuterChunkOutput& out);
-  void forward_value(const OuterChunkInput& in, OuterState state, const OuterChunkOutput& out);
   void backward_key(const OuterChunkInput& in, OuterState before, const OuterChunkOutput& dout, OuterState dstate,
-                    const OuterChunkGradient& din);
-  void backward_value(const OuterChunkInput& in, OuterState before, const OuterChunkOutput& dout, OuterState dstate,
-                      const OuterChunkGradient& din);
-  void backward_decay(const OuterChunkInput& in, const OuterChunkOutput& out, const OuterChunkOutput& dout,
-                      const OuterChunkGradient& din);
+                    const OuterChunkInput& din);
+  void backward_key_state(const OuterChunkInput& in, const OuterChunkOutput& dout, OuterState dstate,
+                          const OuterChunkInput& din);
+  // A decay on the value index (or one for each of several states): values and outputs are scaled.
+  void forward_value(const OuterChunkInput& in, const std::vector<OuterState>& states, const OuterChunkOutput& out);
+  void backward_value(const OuterChunkInput& in, const std::vector<OuterState>& before,
+                      const std::vector<OuterState>& after, const OuterChunkOutput& out, const OuterChunkOutput& dout,
+                      const std::vector<OuterState>& dstates, const OuterChunkInput& din);
+  void backward_value_reads(const OuterChunkInput& in, Matrix before, const OuterChunkOutput& dout, Matrix dstate,
+                            const OuterChunkInput& din, std::size_t j);
+  void backward_value_state(const OuterChunkInput& in, const OuterChunkOutput& dout, Matrix dstate,
+                            const OuterChunkInput& din, std::size_t j);
+  /// Scores of all queries, without decay, in scores_.
+  void plain_scores(const OuterChunkInput& in);
+
+  void forward_bonus(const OuterChunkInput& in, const OuterChunkOutput& out);
+  void backward_bonus(const OuterChunkInput& in, const OuterChunkOutput& dout, const OuterChunkInput& din);
+  void backward_decay(Matrix dlog_decay, Matrix minus, Matrix dminus, std::span<const Matrix> plus,
+                      std::span<const Matrix> dplus);
   /// The part of the decay's gradient that comes through the state after the chunk.
   void read_state_gradient(OuterState after, OuterState dstate);
-  /// Lets the rows of block i of `x` into the panel, and brings the earlier ones to the block's reference.
+
+  bool scales_values() const { return decay_ == Decay::value || states_ > 1; }
+  /// Rows of queries of block i.
+  Index begin(Index i) const { return blocks_.begin(i); }
+  Index end(Index i) const { return std::min(blocks_.end(i), rows_); }
+  /// Rows of keys that block i sees, and how many of them the blocks before it saw.
+  Index keys(Index i) const { return blocks_.end(i) - lag_; }
+  Index earlier_keys(Index i) const { return std::max<Index>(blocks_.begin(i) - lag_, 0); }
+  /// Lets the rows of keys of block i into the panel, and brings the earlier ones to the block's reference.
   void enter_block(Index i, Matrix x, Matrix panel);
-  /// Takes the rows of block i of the panel's gradient out into `dx`, and brings the earlier ones back.
+  /// Takes the rows of keys of block i of the panel's gradient out into `dx`, and brings the earlier ones back.
   void leave_block(Index i, Matrix panel, Matrix dx);
-  /// Scores of block i against all rows up to its end, with zeros where a key comes after the query.
-  static void causal_scores(Matrix scores, Matrix rows, Matrix panel);
-  static void clear_future(Matrix scores);
-  Matrix growth_scaled(Index i, Matrix x, std::vector<Real>& storage, Index offset);
+  /// Zeros where a key comes after the query, in the scores of the queries from row `begin` on.
+  void clear_future(Matrix scores, Index begin) const;
+  /// Rows of block i of a head's x (queries, or gradients of outputs) times their growth, kept until the next chunk.
+  Matrix scale_by_growth(Index i, Matrix x, Index head);
+  /// What scale_by_growth made.
+  Matrix scaled(Index i, Matrix x, Index head);
+  /// Multiplies rows of queries of block i by their growth, in place.
+  void grow(Index i, Matrix rows);
+  /// Scores of block i, or of the whole chunk, for one query head.
+  Matrix scores(std::vector<Real>& storage, Index i, Index head) const;
+  Matrix all_scores(std::vector<Real>& storage, Index head) const;
 
   Decay decay_;
-  Index groups_;
+  Index queries_, states_, lag_;
+  Index rows_ = 0;  ///< of the chunk at hand
   DecayBlocks blocks_;
-  std::vector<Real> panel_, scaled_, scores_, kept_scores_, state_, z_;
+  std::vector<Real> panel_, scaled_, scores_, dscores_, state_, z_;
   std::vector<double> decay_sum_;
 };
 
