@@ -16,7 +16,7 @@ class DecayBlocks {
   DecayBlocks(Index rows, Index width);
 
   /// log_decay: [rows, width].
-  void cut(Matrix log_decay, Index lag);
+  void cut(Matrix log_decay, Index lag = 0);
 
   Index width() const { return width_; }
   Index count() const { return static_cast<Index>(begins_.size()) - 1; }

@@ -63,7 +63,7 @@ const Real* DeltaChunk::row_growth(Index row) const {
 
 void DeltaChunk::prepare(const DeltaRows& in) {
   tokens_ = in.k.rows;
-  blocks_.cut(in.log_decay, tokens_);
+  blocks_.cut(in.log_decay);
   list_groups();
   const Matrix all = rows(rows_, key_width_);
   for (Index r = 0; r < 2 * tokens_; ++r) {
