@@ -17,6 +17,9 @@ Initializer normal(double deviation);
 Initializer uniform(double bound);
 /// Xavier's uniform for a matrix [out,in]: bound = gain sqrt(6 / (in + out)).
 Initializer xavier_uniform(Index out, Index in, double gain = 1);
+/// A random orthogonal matrix [out,in] (uniform over all of them) times `gain`: its rows, or its columns where these
+/// are fewer, are orthogonal and of length `gain`.
+Initializer orthogonal(Index out, Index in, double gain = 1);
 
 /// How a parameter is trained.
 struct ParameterTraits {

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -66,6 +67,8 @@ enum class Memory { fixed, growing, fixed_length };
 /// The block that suits a mixer, where the user does not say.
 struct BlockDefaults {
   std::string channel_mixer = "swiglu";  ///< or "none"
+  /// Options of that channel mixer that differ from its own defaults.
+  std::map<std::string, std::string> channel_options{};
   std::string norm = "rmsnorm";
   std::string positions = "none";  ///< none, learned, sinusoidal
   bool tied_head = false;

@@ -118,6 +118,9 @@ void LanguageModel::build_blocks() {
     if (layer == 0) {
       const BlockDefaults suits = mixer->block();
       if (config_.channel_mixer.empty()) config_.channel_mixer = suits.channel_mixer;
+      if (config_.channel_mixer == suits.channel_mixer)
+        for (const auto& [key, value] : suits.channel_options)
+          if (!config_.options.contains(key)) config_.options.emplace(suits.channel_mixer + "." + key, value);
       if (config_.norm.empty()) config_.norm = suits.norm;
       if (config_.positions.empty()) config_.positions = suits.positions;
       if (config_.head.empty()) config_.head = suits.tied_head ? "tied" : "untied";
