@@ -20,6 +20,10 @@ class Linear {
   bool has_bias() const { return bias_.shape().rank() > 0; }
 
   Var operator()(Tape& tape, const Var& x) const { return linear(tape, x, weight_.var(), bias_.var()); }
+  /// Outputs [begin, end) alone: several maps whose published weights are one.
+  Var rows(Tape& tape, const Var& x, Index begin, Index end) const {
+    return linear(tape, x, weight_.rows(begin, end), has_bias() ? bias_.rows(begin, end) : Var());
+  }
   /// x: [rows,in];  y: [rows,out].
   void step(Matrix y, Matrix x) const { linear_into(y, x, weight_.value(), bias_.value()); }
   /// As NAME.weight and NAME.bias.

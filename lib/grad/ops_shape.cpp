@@ -1,6 +1,9 @@
 #include "grad/ops_shape.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "base/blocks.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
 namespace {
@@ -9,6 +12,17 @@ namespace {
 Real* row_of(const Tensor& x, const Tensor& z, Index first, Index lane, Index pick, Index size) {
   if (pick < first) return x.data() + (lane * first + pick) * size;
   return z.data() + (lane * z.extent(1) + pick - first) * size;
+}
+
+/// fn(row of x, row of piece, piece's width) for all rows and all pieces that are there.
+template <typename F>
+void for_pieces(const Tensor& x, std::span<const Tensor> pieces, const std::vector<Index>& widths, F&& fn) {
+  const Index all = x.extent(-1);
+  for_blocks(x.shape().rows(), 256, [&](Index begin, Index end) {
+    for (Index r = begin, at = 0; r < end; ++r, at = 0)
+      for (std::size_t i = 0; i < widths.size(); at += widths[i++])
+        fn(x.data() + r * all + at, pieces[i].defined() ? pieces[i].data() + r * widths[i] : nullptr, widths[i]);
+  });
 }
 
 }  // namespace
@@ -41,6 +55,28 @@ Var pick_rows(Tape& tape, const Var& x, const Var& z, const std::vector<Index>& 
                        add_gradient(dx, gx);
                        add_gradient(dz, gz);
                      });
+}
+
+std::vector<Var> split_columns(Tape& tape, const Var& x, const std::vector<Index>& widths) {
+  if (const Index all = std::accumulate(widths.begin(), widths.end(), Index{0}); all != x.extent(-1))
+    throw ShapeError("split: {} columns in {} pieces of {}", x.extent(-1), widths.size(), all);
+  std::vector<Tensor> pieces;
+  for (const Index width : widths) {
+    Shape shape = x.shape();
+    shape[-1] = width;
+    pieces.emplace_back(shape);
+  }
+  for_pieces(x.value(), pieces, widths, [](const Real* from, Real* to, Index n) { std::copy_n(from, n, to); });
+  return tape.record_all(pieces, {&x}, [widths, shape = x.shape(), dx = x.gradient()](std::span<Tensor> dout) {
+    const Tensor d(shape);
+    for_pieces(d, dout, widths, [](Real* to, const Real* from, Index n) {
+      if (from != nullptr)
+        std::copy_n(from, n, to);
+      else
+        std::fill_n(to, n, Real{0});
+    });
+    add_gradient(dx, d);
+  });
 }
 
 }  // namespace quipu::inline QUIPU_REAL_NS

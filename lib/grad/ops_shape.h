@@ -9,4 +9,7 @@ namespace quipu::inline QUIPU_REAL_NS {
 /// x: [B,P,..] or undefined (P = 0);  z: [B,T,..] or undefined;  y: [B,n,..]. A row may be picked at most once.
 Var pick_rows(Tape& tape, const Var& x, const Var& z, const std::vector<Index>& picks, Index n);
 
+/// The last axis of x [..,D] cut into pieces of `widths`, D in all.
+std::vector<Var> split_columns(Tape& tape, const Var& x, const std::vector<Index>& widths);
+
 }  // namespace quipu::inline QUIPU_REAL_NS

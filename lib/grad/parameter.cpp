@@ -30,6 +30,13 @@ Initializer xavier_uniform(Index out, Index in, double gain) {
   return uniform(gain * std::sqrt(6.0 / static_cast<double>(in + out)));
 }
 
+Var Parameter::rows(Index begin, Index end) const {
+  Shape shape = shape_;
+  shape[0] = end - begin;
+  const Index first = begin * (shape_.count() / shape_[0]);
+  return {value_.part(first, shape), gradient_ ? Gradient::bound(gradient_->sum().part(first, shape)) : nullptr};
+}
+
 Parameter undecayed(const Shape& shape, Initializer init) { return {shape, std::move(init), {true, false, 1}}; }
 Parameter buffer(const Shape& shape, Initializer init) { return {shape, std::move(init), {false, false, 0}}; }
 

@@ -41,6 +41,8 @@ class Parameter {
   const Tensor& value() const { return value_; }
   /// On the tape: with a slot in the flat gradient array where the model trains.
   Var var() const { return {value_, gradient_}; }
+  /// Rows [begin, end) along the first axis, on the tape.
+  Var rows(Index begin, Index end) const;
   bool bound() const { return value_.defined(); }
 
  private:

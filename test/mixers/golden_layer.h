@@ -7,6 +7,7 @@
 #include <string>
 
 #include "golden.h"
+#include "grad/ops_linear.h"
 #include "mixers/instance.h"
 
 // Layers of the published implementations against the mixers: outputs, final states and all gradients.
@@ -26,12 +27,20 @@ struct PublishedLeaf {
   std::function<GoldenTensor(const GoldenTensor&)> convert{};
 };
 
+/// A leaf with the last W-1 inputs of a short convolution, [B,W-1,C], where the published code keeps W, [B,C,W]: what
+/// it calls the leaf, and the projection whose rows from `row` make these inputs.
+struct PublishedConvolution {
+  std::string name, projection;
+  Index row = 0;
+};
+
 /// How a published layer is set up here. What is empty is found by itself: an option of the mixer from the attribute of
 /// its name, parameters and leaves by their names.
 struct LayerForm {
   std::map<std::string, std::string> options{};
   std::map<std::string, PublishedName> names{};
   std::map<std::string, PublishedLeaf> leaves{};
+  std::map<std::string, PublishedConvolution> convolutions{};
   Index heads = 0;  ///< 0: the attribute num_heads, nheads or heads
   Site site{1, 3};
   double output_tolerance = kOutputTolerance, gradient_tolerance = kGradientTolerance;
@@ -50,6 +59,17 @@ inline GoldenTensor part_of(const GoldenTensor& whole, const PublishedName& publ
   for (std::size_t r = 0; r < rows; ++r)
     for (std::size_t c = 0; c < cols; ++c) turned.values[c * rows + r] = part.values[r * cols + c];
   return turned;
+}
+
+/// The last W-1 of W inputs [B,C,W], as [B,W-1,C].
+inline GoldenTensor last_inputs_of(const GoldenTensor& inputs) {
+  const Index batch = inputs.shape[0], channels = inputs.shape[1], width = inputs.shape[2];
+  GoldenTensor last{{batch, width - 1, channels}, {}};
+  for (Index b = 0; b < batch; ++b)
+    for (Index j = 1; j < width; ++j)
+      for (Index c = 0; c < channels; ++c)
+        last.values.push_back(inputs.values[static_cast<std::size_t>((b * channels + c) * width + j)]);
+  return last;
 }
 
 /// Where key heads serve groups, the published state repeats each; here it stands once: every `group`-th head of it.
@@ -119,11 +139,17 @@ class GoldenLayer {
     return largest_element(golden_.tensor(group + (known == nullptr ? name : known->name)));
   }
 
-  bool has_leaf(const std::string& group, const std::string& leaf) const {
+  std::string published_leaf_name(const std::string& leaf) const {
+    if (const auto found = form_.convolutions.find(leaf); found != form_.convolutions.end()) return found->second.name;
     const auto found = form_.leaves.find(leaf);
-    return golden_.has(group + (found == form_.leaves.end() ? leaf : found->second.name));
+    return found == form_.leaves.end() ? leaf : found->second.name;
+  }
+  bool has_leaf(const std::string& group, const std::string& leaf) const {
+    return golden_.has(group + published_leaf_name(leaf));
   }
   GoldenTensor published_leaf(const std::string& group, const StateLeaf& leaf) const {
+    if (form_.convolutions.contains(leaf.name))
+      return last_inputs_of(golden_.tensor(group + published_leaf_name(leaf.name)));
     const auto found = form_.leaves.find(leaf.name);
     if (found == form_.leaves.end()) return each_once(golden_.tensor(group + leaf.name), leaf.value.shape());
     const GoldenTensor value = golden_.tensor(group + found->second.name);
@@ -134,6 +160,24 @@ class GoldenLayer {
     Tensor x(shape);
     for (std::size_t i = 0; i < value.values.size(); ++i) x.data()[i] = static_cast<Real>(value.values[i]);
     return x;
+  }
+
+  /// The oldest of the W inputs that the published code keeps is none of ours: its gradient goes straight back through
+  /// the projection that made it.
+  void seed_oldest_input(Tape& tape, const Var& x, const PublishedConvolution& convolution,
+                         std::vector<std::pair<Var, Tensor>>& seeds) const {
+    const GoldenTensor d = golden_.tensor("cotangent_state/" + convolution.name);
+    const Index channels = d.shape[1], width = d.shape[2], length = x.extent(1);
+    for (const auto& entry : m_.parameters->all()) {
+      if (entry.name != convolution.projection) continue;
+      const Var input = linear(tape, x, entry.parameter->rows(convolution.row, convolution.row + channels));
+      Tensor seed = Tensor::zeros(input.shape());
+      for (Index b = 0; b < d.shape[0]; ++b)
+        for (Index c = 0; c < channels; ++c)
+          seed.data()[(b * length + length - width) * channels + c] =
+              static_cast<Real>(d.values[static_cast<std::size_t>((b * channels + c) * width)]);
+      seeds.emplace_back(input, seed);
+    }
   }
 
   State initial_state(Index lanes) const {
@@ -167,6 +211,8 @@ class GoldenLayer {
       CHECK(relative_error(leaf.value.value().span(), wanted.values) < form_.output_tolerance);
       if (with_state)
         seeds.emplace_back(leaf.value, shaped(published_leaf("cotangent_state/", leaf), leaf.value.shape()));
+      if (const auto found = form_.convolutions.find(leaf.name); with_state && found != form_.convolutions.end())
+        seed_oldest_input(tape, x, found->second, seeds);
     }
     tape.backward(seeds);
     CHECK(relative_error(x.gradient()->sum(), golden_.tensor(gradients + "input/x")) < form_.gradient_tolerance);

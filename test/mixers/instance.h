@@ -33,6 +33,7 @@ inline std::vector<MixerVariant> mixer_variants() {
       {"gsa", 24, 6, {{"kv_heads", "2"}, {"slots", "7"}, {"gate_logit_normalizer", "0.05"}}},
       {"rwkv_channel", 24, 0, {{"version", "6"}, {"dim_ffn", "20"}}},
       {"rwkv_channel", 24, 0, {{"version", "7"}}},
+      {"mamba", 24, 0, {{"d_state", "3"}, {"d_conv", "2"}, {"expand", "3"}, {"dt_rank", "5"}}},
       {"mlp", 24, 0, {{"activation", "relu2"}, {"bias", "false"}, {"hidden", "20"}}},
   };
   variants.insert(variants.end(), more.begin(), more.end());
