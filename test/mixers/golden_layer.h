@@ -34,6 +34,9 @@ struct LayerForm {
   std::map<std::string, PublishedLeaf> leaves{};
   Index heads = 0;  ///< 0: the attribute num_heads, nheads or heads
   Site site{1, 3};
+  /// Parts of the published state that ours does without, made on the tape from x, with their cotangents.
+  std::function<std::vector<std::pair<Var, Tensor>>(Tape&, const Var& x, const GoldenCase&, const MixerInstance&)>
+      more_outputs{};
   double output_tolerance = kOutputTolerance, gradient_tolerance = kGradientTolerance;
 };
 
@@ -168,6 +171,8 @@ class GoldenLayer {
       if (with_state)
         seeds.emplace_back(leaf.value, shaped(published_leaf("cotangent_state/", leaf), leaf.value.shape()));
     }
+    if (with_state && form_.more_outputs)
+      for (const auto& seed : form_.more_outputs(tape, x, golden_, m_)) seeds.push_back(seed);
     tape.backward(seeds);
     CHECK(relative_error(x.gradient()->sum(), golden_.tensor(gradients + "input/x")) < form_.gradient_tolerance);
     if (first_values.defined())

@@ -31,6 +31,10 @@ inline std::vector<MixerVariant> mixer_variants() {
       {"linear_attention", 24, 3, {{"variant", "fla"}, {"normalise", "true"}}},
       {"gsa", 24, 3, {{"slots", "5"}}},
       {"gsa", 24, 6, {{"kv_heads", "2"}, {"slots", "7"}, {"gate_logit_normalizer", "0.05"}}},
+      {"deltanet", 24, 3, {{"use_short_conv", "false"}, {"use_gate", "true"}, {"expand_v", "0.5"}}},
+      {"deltanet", 24, 3, {{"conv_size", "2"}, {"allow_neg_eigval", "true"}, {"expand_k", "0.25"}}},
+      {"gated_deltanet", 24, 2, {{"num_v_heads", "6"}, {"head_dim", "5"}, {"allow_neg_eigval", "true"}}},
+      {"gated_deltanet", 24, 3, {{"use_short_conv", "false"}, {"use_gate", "false"}, {"expand_v", "1"}}},
       {"mlp", 24, 0, {{"activation", "relu2"}, {"bias", "false"}, {"hidden", "20"}}},
   };
   variants.insert(variants.end(), more.begin(), more.end());
