@@ -123,14 +123,15 @@ void DeltaChunk::clear_future(Matrix scores) const {
   }
 }
 
-void DeltaChunk::solve(const DeltaRows& in, Matrix state) {
+void DeltaChunk::solve(const DeltaRows& in, Matrix state, Index reading) {
   const Matrix all = rows(rows_, key_width_), reads = rows(reads_, value_width_), writes = half(writes_, value_width_);
   sweep(in, state, [&](const Group& g) {
     const Matrix some = all.slice(g.row, g.row + g.count);
     for (std::size_t m = 0; m < streams_; ++m)
       blas::multiply_bt(rows(scores_[m], tokens_).slice(g.row, g.row + g.count).columns(0, g.keys), some,
                         half(panel_[m], key_width_).slice(0, g.keys));
-    blas::multiply(reads.slice(g.row, g.row + g.count), some, state);
+    const Index count = std::min(g.row + g.count, reading) - g.row;
+    if (count > 0) blas::multiply(reads.slice(g.row, g.row + count), some.slice(0, count), state);
   });
   for (std::size_t m = 0; m < streams_; ++m) clear_future(rows(scores_[m], tokens_));
   for (Index t = 0; t < tokens_; ++t) {
@@ -143,7 +144,7 @@ void DeltaChunk::solve(const DeltaRows& in, Matrix state) {
 
 void DeltaChunk::forward(const DeltaRows& in, Matrix state, Matrix y) {
   prepare(in);
-  solve(in, state);
+  solve(in, state, 2 * tokens_);
   const Matrix reads = rows(reads_, value_width_).slice(tokens_, 2 * tokens_);
   const Real* const last = blocks_.entry(blocks_.count());
   scale_rows(state, last, blocks_.width());
@@ -159,10 +160,10 @@ void DeltaChunk::forward(const DeltaRows& in, Matrix state, Matrix y) {
 void DeltaChunk::backward(const DeltaRows& in, Matrix before, Matrix after, Matrix dy, Matrix dstate,
                           const DeltaRows& din) {
   prepare(in);
-  if (blocks_.width() > 0) backward_decay(in, after, dstate);
+  if (blocks_.width() > 0) begin_decay(after, dstate);
   const Matrix state{state_.data(), before.rows, before.cols, before.cols};
   copy_rows(state, before);
-  solve(in, state);
+  solve(in, state, tokens_);
   backward_writes(in, dy, dstate, din);
 
   copy_rows(state, before);
@@ -255,7 +256,7 @@ void DeltaChunk::backward_rows(const DeltaRows& in, const DeltaRows& din) {
 }
 
 /// The part of the decay's gradient that comes through the state after the chunk: sum_v S dS.
-void DeltaChunk::backward_decay(const DeltaRows&, Matrix after, Matrix dstate) {
+void DeltaChunk::begin_decay(Matrix after, Matrix dstate) {
   std::fill(decay_sum_.begin(), decay_sum_.end(), 0.0);
   for (Index k = 0; k < after.rows; ++k)
     decay_sum_[static_cast<std::size_t>(decay_ == Decay::key ? k : 0)] +=

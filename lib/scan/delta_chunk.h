@@ -49,12 +49,13 @@ class DeltaChunk {
   /// Calls `fn(group)` for all groups in order, with the state and the panels at the group's reference.
   template <typename F>
   void sweep(const DeltaRows& in, Matrix state, F&& fn);
-  /// Scores, reads and the solution of the triangular system; the state and the panels end at the last reference.
-  void solve(const DeltaRows& in, Matrix state);
+  /// Scores, the reads of the first `reading` rows, and the solution of the triangular system; the state and the panels
+  /// end at the last reference.
+  void solve(const DeltaRows& in, Matrix state, Index reading);
   void backward_writes(const DeltaRows& in, Matrix dy, Matrix dstate, const DeltaRows& din);
   void backward_keys(Matrix dstate, const DeltaRows& din);
   void backward_rows(const DeltaRows& in, const DeltaRows& din);
-  void backward_decay(const DeltaRows& in, Matrix after, Matrix dstate);
+  void begin_decay(Matrix after, Matrix dstate);
   void finish_decay(const DeltaRows& in, const DeltaRows& din);
   /// Zeros where a key comes after the row that reads it.
   void clear_future(Matrix scores) const;

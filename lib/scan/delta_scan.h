@@ -32,7 +32,7 @@ struct DeltaScanOutput {
 /// Throws ShapeError where the inputs disagree. Sources: arXiv:2406.06484, arXiv:2412.06464, arXiv:2503.14456.
 DeltaScanOutput delta_scan(Tape& tape, const DeltaScanInput& input, const Layout& layout);
 
-inline constexpr Index kDeltaChunk = 64;
+inline constexpr Index kDeltaChunk = 32;
 
 /// One token of one head of the same scan: rows as above, those that the form does not have are null.
 struct DeltaToken {

@@ -43,6 +43,9 @@ struct LayerForm {
   std::map<std::string, PublishedConvolution> convolutions{};
   Index heads = 0;  ///< 0: the attribute num_heads, nheads or heads
   Site site{1, 3};
+  /// Parts of the published state that ours does without, made on the tape from x, with their cotangents.
+  std::function<std::vector<std::pair<Var, Tensor>>(Tape&, const Var& x, const GoldenCase&, const MixerInstance&)>
+      more_outputs{};
   double output_tolerance = kOutputTolerance, gradient_tolerance = kGradientTolerance;
 };
 
@@ -214,6 +217,8 @@ class GoldenLayer {
       if (const auto found = form_.convolutions.find(leaf.name); with_state && found != form_.convolutions.end())
         seed_oldest_input(tape, x, found->second, seeds);
     }
+    if (with_state && form_.more_outputs)
+      for (const auto& seed : form_.more_outputs(tape, x, golden_, m_)) seeds.push_back(seed);
     tape.backward(seeds);
     CHECK(relative_error(x.gradient()->sum(), golden_.tensor(gradients + "input/x")) < form_.gradient_tolerance);
     if (first_values.defined())

@@ -34,6 +34,10 @@ inline std::vector<MixerVariant> mixer_variants() {
       {"rwkv_channel", 24, 0, {{"version", "6"}, {"dim_ffn", "20"}}},
       {"rwkv_channel", 24, 0, {{"version", "7"}}},
       {"mamba", 24, 0, {{"d_state", "3"}, {"d_conv", "2"}, {"expand", "3"}, {"dt_rank", "5"}}},
+      {"deltanet", 24, 3, {{"use_short_conv", "false"}, {"use_gate", "true"}, {"expand_v", "0.5"}}},
+      {"deltanet", 24, 3, {{"conv_size", "2"}, {"allow_neg_eigval", "true"}, {"expand_k", "0.25"}}},
+      {"gated_deltanet", 24, 2, {{"num_v_heads", "6"}, {"head_dim", "5"}, {"allow_neg_eigval", "true"}}},
+      {"gated_deltanet", 24, 3, {{"use_short_conv", "false"}, {"use_gate", "false"}, {"expand_v", "1"}}},
       {"mlp", 24, 0, {{"activation", "relu2"}, {"bias", "false"}, {"hidden", "20"}}},
   };
   variants.insert(variants.end(), more.begin(), more.end());

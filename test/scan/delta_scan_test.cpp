@@ -134,12 +134,12 @@ Reference recur(const Problem& p) {
   return r;
 }
 
-void check_forward(const Problem& p) {
+void check_forward(const Problem& p, double tolerance = kTolerance) {
   Tape tape(false);
   const DeltaScanOutput out = delta_scan(tape, p.input(), p.layout);
   const Reference r = recur(p);
-  CHECK(relative_error(out.y.value().span(), r.y) < kTolerance);
-  CHECK(relative_error(out.state.value().span(), r.state) < kTolerance);
+  CHECK(relative_error(out.y.value().span(), r.y) < tolerance);
+  CHECK(relative_error(out.state.value().span(), r.state) < tolerance);
 }
 
 }  // namespace
@@ -170,7 +170,7 @@ TEST_CASE("delta scan stays exact where all keys are equal") {
       Problem p({decay, false}, Layout::plain(1, 2000), 1e-3);
       for (Index i = Problem::kKey; i < p.k.count(); ++i) p.k.data()[i] = p.k.data()[i % Problem::kKey];
       std::fill(p.beta.span().begin(), p.beta.span().end(), static_cast<Real>(beta));
-      check_forward(p);
+      check_forward(p, beta > 1 ? 5 * kTolerance : kTolerance);  // errors shrink by 1 - beta = -0.99 a token only
     }
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("delta scan starts anew at documents and never reads padding") {
 
 #ifdef QUIPU_DOUBLE
 TEST_CASE("delta scan gradients agree with finite differences") {
-  const Layout documents{2, 2 * kDeltaChunk + 5, {2 * kDeltaChunk + 5, 90}, {{30, 64}, {}}};
+  const Layout documents{2, 133, {133, 90}, {{30, 64}, {}}};
   for (const Form& form : all_forms())
     for (const double strength : {0.1, 6.0})
       for (const Layout& layout : {Layout::plain(2, kDeltaChunk + 6), documents}) {
