@@ -31,6 +31,7 @@ const ToolInfo kInfo = {
     .config_example =
         "# train.toml\nmixer = \"gsa\"\nlayers = 8\ndim = 512\nset = [\"slots=32\"]\nsteps = 1e4\n"
         "lr = 1e-3",
+    .sections = {{"MIXERS", mixers_text}},
     .stops_cleanly = true,
 };
 

@@ -240,6 +240,10 @@ std::string man_page(const ToolInfo& info, const CommandText& tool) {
   }
   page.heading("OPTIONS");
   add_options(page, tool, "");
+  for (const auto& [heading, text] : info.sections) {
+    page.heading(heading);
+    page.text(text());
+  }
   add_statuses(page, info);
   add_environment(page, info);
   add_configuration(page, info, tool);

@@ -32,6 +32,22 @@ const MixerEntry& entry_of(const std::string& name) {
 
 }  // namespace
 
+std::string mixers_text() {
+  std::string text;
+  for (const bool channel : {false, true}) {
+    text += channel ? "\n\nChannel mixers (--channel-mixer):\n" : "Token mixers (--mixer), with their memory:\n";
+    for (const MixerEntry& entry : registry()) {
+      if (entry.channel != channel) continue;
+      Options options;
+      SharedParameters shared;
+      const auto mixer = build(entry, {}, options, shared);
+      text += fmt::format(" {:<18}{}, {}", entry.name, entry.full_name, entry.source);
+      text += channel ? "\n" : fmt::format(" ({})\n", memory_name(mixer->memory()));
+    }
+  }
+  return text + "\n--describe-mixer NAME shows the options of one, which --set takes.";
+}
+
 void print_mixers(const ModelConfig& config, bool json) {
   Table table({"name", "mixes", "memory", "state a layer", "bytes", "cost a token", "exact", "full name", "source"});
   Json list = Json::array();
