@@ -4,6 +4,7 @@
 #include "grad/ops_pointwise.h"
 #include "mixers/heads.h"
 #include "mixers/registry.h"
+#include "mixers/short_conv_layer.h"
 #include "scan/outer_scan.h"
 #include "tensor/kernels.h"
 
@@ -43,7 +44,9 @@ SlotGate slot_gate(Tape& tape, const Var& u, Real tau) {
 ///   q, k, v = silu(W x);  f = log sigmoid(W_f x) / tau [M];  s = 1 - e^f
 ///   hk_t = hk_{t-1} diag(e^f) + k s^T [K,M];   a = softmax(q hk_t);   hv_t = diag(e^f) hv_{t-1} + s v^T [M,V];
 ///   o = a hv_t;   y = W_o RMSNorm(silu(o)).
-/// State: hk [B,Hkv,K,M], hv [B,Hkv,M,V]. Source: arXiv:2409.07146.
+/// With short convolutions q, k, v = silu(silu(conv(W x))), as published.
+/// State: hk [B,Hkv,K,M], hv [B,Hkv,M,V]; the convolutions' inputs conv_q, conv_k, conv_v [B,W-1,..].
+/// Source: arXiv:2409.07146.
 class GatedSlotAttention final : public Mixer {
  public:
   explicit GatedSlotAttention(const MixerSpec& spec)
@@ -60,12 +63,25 @@ class GatedSlotAttention final : public Mixer {
     f_ = Linear(kv_heads_ * slots_, dim_, normal(0.02));
     o_ = Linear(dim_, dim_, normal(0.02));
     norm_ = undecayed({dim_}, constant(1));
+    convolved_ = spec.options.flag("use_short_conv", false, "q, k and v through short convolutions (and silu) first");
+    if (!convolved_) return;
+    const Index width = spec.options.integer("conv_size", 4, 2, "width of the short convolutions (W)");
+    const bool bias = spec.options.flag("conv_bias", false, "biases of the short convolutions");
+    q_conv_ = ShortConv(dim_, width, bias);
+    k_conv_ = ShortConv(kv_heads_ * width_, width, bias);
+    v_conv_ = ShortConv(kv_heads_ * width_, width, bias);
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {
-    const Var q = split_heads(activate(tape, q_(tape, x), Activation::silu), heads_);
-    const Var k = split_heads(activate(tape, k_(tape, x), Activation::silu), kv_heads_);
-    const Var v = split_heads(activate(tape, v_(tape, x), Activation::silu), kv_heads_);
+    Var q = q_(tape, x), k = k_(tape, x), v = v_(tape, x);
+    if (convolved_) {
+      q = q_conv_(tape, q, context.layout, state.real(2));
+      k = k_conv_(tape, k, context.layout, state.real(3));
+      v = v_conv_(tape, v, context.layout, state.real(4));
+    }
+    q = split_heads(activate(tape, q, Activation::silu), heads_);
+    k = split_heads(activate(tape, k, Activation::silu), kv_heads_);
+    v = split_heads(activate(tape, v, Activation::silu), kv_heads_);
     const auto [f, s] = slot_gate(tape, split_heads(f_(tape, x), kv_heads_), tau_);
 
     const OuterScanOutput keys = outer_scan(
@@ -87,6 +103,11 @@ class GatedSlotAttention final : public Mixer {
     const Matrix decay = scratch.take(lanes, gates), s = scratch.take(lanes, gates), o = scratch.take(lanes, dim_);
     const Matrix weights = scratch.take(group, slots_);
     q_.step(q, x), k_.step(k, x), v_.step(v, x), f_.step(decay, x);
+    if (convolved_) {
+      q_conv_.step(q, q, state.writable(2));
+      k_conv_.step(k, k, state.writable(3));
+      v_conv_.step(v, v, state.writable(4));
+    }
     for (const Matrix& m : {q, k, v}) activate_into(Activation::silu, m.data, m.data, m.rows * m.cols);
     activate_into(Activation::log_sigmoid, decay.data, decay.data, lanes * gates);
     kernels::scale(decay.data, 1 / tau_, decay.data, lanes * gates);
@@ -116,6 +137,11 @@ class GatedSlotAttention final : public Mixer {
     State state;
     state.add_real("hk", "H K M", Tensor::zeros({lanes, kv_heads_, width_, slots_}));
     state.add_real("hv", "H M V", Tensor::zeros({lanes, kv_heads_, slots_, width_}));
+    if (convolved_) {
+      state.add_real("conv_q", "(W-1) D", q_conv_.initial_state(lanes));
+      state.add_real("conv_k", "(W-1) D", k_conv_.initial_state(lanes));
+      state.add_real("conv_v", "(W-1) D", v_conv_.initial_state(lanes));
+    }
     return state;
   }
 
@@ -124,6 +150,11 @@ class GatedSlotAttention final : public Mixer {
     k_.visit(visitor, "k_proj");
     v_.visit(visitor, "v_proj");
     f_.visit(visitor, "f_proj");
+    if (convolved_) {
+      q_conv_.visit(visitor, "q_conv1d");
+      k_conv_.visit(visitor, "k_conv1d");
+      v_conv_.visit(visitor, "v_conv1d");
+    }
     visitor("g_norm.weight", norm_);
     o_.visit(visitor, "o_proj");
   }
@@ -134,7 +165,9 @@ class GatedSlotAttention final : public Mixer {
   static constexpr double kNormEpsilon = 1e-5;
   Index dim_, heads_, width_, slots_ = 0, kv_heads_ = 0;
   Real tau_ = 8;
+  bool convolved_ = false;
   Linear q_, k_, v_, f_, o_;
+  ShortConv q_conv_, k_conv_, v_conv_;
   Parameter norm_;
 };
 
