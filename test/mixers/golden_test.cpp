@@ -19,9 +19,7 @@ const Names kLlamaNames{{"q_proj.weight", {"wq.weight"}},
                         {"o_proj.weight", {"wo.weight"}}};
 
 /// Mixers whose layers need more than their file says: they have a test of their own.
-const std::set<std::string> kOwnTest{
-    "deltanet", "gated_deltanet", "linear_attention", "mamba", "rwkv4",
-};
+const std::set<std::string> kOwnTest{"deltanet", "gated_deltanet", "linear_attention", "mamba", "rwkv4", "rwkv7"};
 
 }  // namespace
 

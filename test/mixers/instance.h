@@ -38,6 +38,8 @@ inline std::vector<MixerVariant> mixer_variants() {
       {"deltanet", 24, 3, {{"conv_size", "2"}, {"allow_neg_eigval", "true"}, {"expand_k", "0.25"}}},
       {"gated_deltanet", 24, 2, {{"num_v_heads", "6"}, {"head_dim", "5"}, {"allow_neg_eigval", "true"}}},
       {"gated_deltanet", 24, 3, {{"use_short_conv", "false"}, {"use_gate", "false"}, {"expand_v", "1"}}},
+      {"rwkv7", 24, 2, {{"decay_low_rank_dim", "3"}, {"gate_low_rank_dim", "5"}, {"groupnorm_eps", "1e-5"}}},
+      {"rwkv7", 24, 0, {{"head_size", "8"}}, {0, 3}},
       {"mlp", 24, 0, {{"activation", "relu2"}, {"bias", "false"}, {"hidden", "20"}}},
   };
   variants.insert(variants.end(), more.begin(), more.end());
