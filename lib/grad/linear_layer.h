@@ -26,6 +26,11 @@ class Linear {
   }
   /// x: [rows,in];  y: [rows,out].
   void step(Matrix y, Matrix x) const { linear_into(y, x, weight_.value(), bias_.value()); }
+  /// With a bias [out] that starts and is trained as it says.
+  Linear with_bias(Parameter bias) && {
+    bias_ = std::move(bias);
+    return std::move(*this);
+  }
   /// As NAME.weight and NAME.bias.
   void visit(const ParameterVisitor& visitor, const std::string& name) {
     visitor(name + ".weight", weight_);

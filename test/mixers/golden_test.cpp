@@ -23,6 +23,7 @@ const std::set<std::string> kOwnTest{
     "deltanet", "gated_deltanet", "linear_attention", "mamba", "rwkv4",
     "deltanet", "gated_deltanet", "linear_attention", "mamba", "mamba2", "rwkv4",
 };
+const std::set<std::string> kOwnTest{"deltanet", "gated_deltanet", "linear_attention", "mamba", "rwkv4", "rwkv7"};
 
 }  // namespace
 
