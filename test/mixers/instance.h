@@ -38,6 +38,9 @@ inline std::vector<MixerVariant> mixer_variants() {
       {"deltanet", 24, 3, {{"conv_size", "2"}, {"allow_neg_eigval", "true"}, {"expand_k", "0.25"}}},
       {"gated_deltanet", 24, 2, {{"num_v_heads", "6"}, {"head_dim", "5"}, {"allow_neg_eigval", "true"}}},
       {"gated_deltanet", 24, 3, {{"use_short_conv", "false"}, {"use_gate", "false"}, {"expand_v", "1"}}},
+      {"gla", 24, 3, {{"conv_size", "4"}, {"expand_k", "1"}, {"gate_logit_normalizer", "0.1"}}},
+      {"retnet", 24, 3, {{"variant", "torchscale"}}},
+      {"hgrn2", 24, 3, {}, {0, 3}},
       {"mlp", 24, 0, {{"activation", "relu2"}, {"bias", "false"}, {"hidden", "20"}}},
   };
   variants.insert(variants.end(), more.begin(), more.end());
