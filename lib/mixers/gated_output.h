@@ -14,12 +14,12 @@ namespace quipu::inline QUIPU_REAL_NS {
 class GatedOutput {
  public:
   GatedOutput() = default;
-  /// `norm_name`: what the published parameters call the norm.
+  /// `norm_name`: what the published parameters call the norm; empty: it has no weight.
   GatedOutput(Index dim, Index heads, Index value_width, std::string norm_name, bool gate = true, double eps = 1e-5)
       : heads_(heads), width_(value_width), gated_(gate), eps_(eps), norm_name_(std::move(norm_name)) {
     if (gated_) g_ = Linear(heads * value_width, dim, normal(0.02));
     o_ = Linear(dim, heads * value_width, normal(0.02));
-    norm_ = undecayed({value_width}, constant(1));
+    if (!norm_name_.empty()) norm_ = undecayed({value_width}, constant(1));
   }
 
   /// o: [B,T,H,V];  x: [B,T,D], what the layer read;  y: [B,T,D].
@@ -44,7 +44,7 @@ class GatedOutput {
 
   void visit(const ParameterVisitor& visitor) {
     if (gated_) g_.visit(visitor, "g_proj");
-    visitor(norm_name_ + ".weight", norm_);
+    if (!norm_name_.empty()) visitor(norm_name_ + ".weight", norm_);
     o_.visit(visitor, "o_proj");
   }
 

@@ -105,5 +105,11 @@ class Mixer {
 
 /// heads, or the mixer's default; throws UsageError unless it divides `dim`.
 Index checked_heads(const MixerSpec& spec, Index standard);
+/// Channels a head where all heads together have `part` of the model's width: a multiple of `step`, with a note where
+/// that is not what `part`, the option `option`, says.
+Index expanded_head_width(const MixerSpec& spec, Index heads, double part, const char* option, Index step = 1);
+/// The heads of a mixer whose published size says how many channels a head has, the option `option`: --heads wins, and
+/// a width that the size does not divide takes its largest divisor below it, with a note.
+Index heads_of_size(const MixerSpec& spec, Index published, const char* option, const char* help);
 
 }  // namespace quipu::inline QUIPU_REAL_NS

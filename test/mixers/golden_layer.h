@@ -34,6 +34,10 @@ struct PublishedConvolution {
   Index row = 0;
 };
 
+/// A parameter of ours made from what a case has, or the gradient that it must have: `group` is "param/" or a group of
+/// gradients such as "grad/param/".
+using MadeParameter = std::function<GoldenTensor(const GoldenCase& golden, const std::string& group)>;
+
 /// How a published layer is set up here. What is empty is found by itself: an option of the mixer from the attribute of
 /// its name, parameters and leaves by their names.
 struct LayerForm {
@@ -41,6 +45,7 @@ struct LayerForm {
   std::map<std::string, PublishedName> names{};
   std::map<std::string, PublishedLeaf> leaves{};
   std::map<std::string, PublishedConvolution> convolutions{};
+  std::map<std::string, MadeParameter> made{};
   Index heads = 0;  ///< 0: the attribute num_heads, nheads or heads
   Site site{1, 3};
   /// Parts of the published state that ours does without, made on the tape from x, with their cotangents.
@@ -132,12 +137,14 @@ class GoldenLayer {
     return found == form_.names.end() ? nullptr : &found->second;
   }
   GoldenTensor published(const std::string& group, const std::string& name) const {
+    if (const auto made = form_.made.find(name); made != form_.made.end()) return made->second(golden_, group);
     const PublishedName* const known = published_name(name);
     return known == nullptr ? golden_.tensor(group + name) : part_of(golden_.tensor(group + known->name), *known);
   }
   /// The largest element of the published array that holds it: the gradient of a key's bias alone is 0 but for
   /// rounding.
   double size_of(const std::string& group, const std::string& name) const {
+    if (form_.made.contains(name)) return largest_element(published(group, name));
     const PublishedName* const known = published_name(name);
     return largest_element(golden_.tensor(group + (known == nullptr ? name : known->name)));
   }
@@ -186,8 +193,10 @@ class GoldenLayer {
   State initial_state(Index lanes) const {
     State state = m_.mixer->initial_state(lanes);
     for (StateLeaf& leaf : state.leaves()) {
-      if (leaf.is_integer() && golden_.has_attribute(leaf.name))
-        std::ranges::fill(leaf.integers, static_cast<std::int64_t>(golden_.number(leaf.name)));
+      const auto found = form_.leaves.find(leaf.name);
+      const std::string& attribute = found == form_.leaves.end() ? leaf.name : found->second.name;
+      if (leaf.is_integer() && golden_.has_attribute(attribute))
+        std::ranges::fill(leaf.integers, static_cast<std::int64_t>(golden_.number(attribute)));
       if (!leaf.is_integer() && has_leaf("state0/", leaf.name))
         leaf.value = Var::leaf(shaped(published_leaf("state0/", leaf), leaf.value.shape()));
     }
@@ -235,7 +244,8 @@ class GoldenLayer {
     for (const auto& entry : m_.parameters->trainable()) {
       CAPTURE(entry.name);
       const PublishedName* const known = published_name(entry.name);
-      if (!golden_.has(gradients + "param/" + (known == nullptr ? entry.name : known->name))) {
+      if (!form_.made.contains(entry.name) &&
+          !golden_.has(gradients + "param/" + (known == nullptr ? entry.name : known->name))) {
         CHECK(gradients == "grad_with_state/");  // the files leave out the largest of these
         continue;
       }

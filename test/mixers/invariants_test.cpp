@@ -10,10 +10,11 @@ using namespace quipu;
 namespace {
 
 #ifdef QUIPU_DOUBLE
-constexpr double kSame = 1e-10;
+constexpr double kSame = 1e-10, kRounding = 1e-14;
 #else
-constexpr double kSame = 1e-4;
+constexpr double kSame = 1e-4, kRounding = 1e-6;
 #endif
+// kRounding: a strong decay cuts a chunk's products elsewhere, and a row's sums may run in another order.
 
 void for_each_variant(const std::function<void(const MixerInstance&)>& check) {
   for (const MixerVariant& variant : mixer_variants()) {
@@ -54,7 +55,7 @@ TEST_CASE("mixers: a token changes nothing before it") {
   for_each_variant([](const MixerInstance& m) {
     const Index length = kOuterChunk + 9;
     for (const Index changed : {Index{1}, Index{20}, kOuterChunk, length - 1})
-      CHECK(causality_error(m, length, changed) == 0);
+      CHECK(causality_error(m, length, changed) < kRounding);
   });
 }
 
