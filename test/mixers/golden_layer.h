@@ -41,8 +41,11 @@ struct LayerForm {
   std::map<std::string, PublishedName> names{};
   std::map<std::string, PublishedLeaf> leaves{};
   std::map<std::string, PublishedConvolution> convolutions{};
-  Index heads = 0;  ///< 0: the attribute num_heads, nheads or heads
+  std::map<std::string, std::string> buffers{};  ///< paths of parameters that the case has as inputs
+  std::map<std::string, std::string> counts{};   ///< attributes that hold integer leaves of the state, by leaf
+  Index heads = 0;                               ///< 0: the attribute num_heads, nheads or heads
   Site site{1, 3};
+  Index length = 512;  ///< of mixers of fixed length
   /// Parts of the published state that ours does without, made on the tape from x, with their cotangents.
   std::function<std::vector<std::pair<Var, Tensor>>(Tape&, const Var& x, const GoldenCase&, const MixerInstance&)>
       more_outputs{};
@@ -91,9 +94,11 @@ inline GoldenTensor each_once(const GoldenTensor& state, const Shape& shape) {
 class GoldenLayer {
  public:
   GoldenLayer(GoldenCase golden, const std::string& mixer, LayerForm form)
-      : golden_(std::move(golden)), form_(std::move(form)), m_(variant(mixer)) {
+      : golden_(std::move(golden)), form_(std::move(form)), m_(variant(mixer), form_.length) {
     for (const auto& entry : m_.parameters->all()) {
-      const GoldenTensor value = published("param/", entry.name);
+      const auto buffer = form_.buffers.find(entry.name);
+      const GoldenTensor value =
+          buffer == form_.buffers.end() ? published("param/", entry.name) : golden_.tensor(buffer->second);
       REQUIRE(static_cast<Index>(value.values.size()) == entry.parameter->shape().count());
       for (std::size_t i = 0; i < value.values.size(); ++i)
         entry.parameter->value().data()[i] = static_cast<Real>(value.values[i]);
@@ -186,8 +191,10 @@ class GoldenLayer {
   State initial_state(Index lanes) const {
     State state = m_.mixer->initial_state(lanes);
     for (StateLeaf& leaf : state.leaves()) {
-      if (leaf.is_integer() && golden_.has_attribute(leaf.name))
-        std::ranges::fill(leaf.integers, static_cast<std::int64_t>(golden_.number(leaf.name)));
+      const auto count = form_.counts.find(leaf.name);
+      const std::string attribute = count == form_.counts.end() ? leaf.name : count->second;
+      if (leaf.is_integer() && golden_.has_attribute(attribute))
+        std::ranges::fill(leaf.integers, static_cast<std::int64_t>(golden_.number(attribute)));
       if (!leaf.is_integer() && has_leaf("state0/", leaf.name))
         leaf.value = Var::leaf(shaped(published_leaf("state0/", leaf), leaf.value.shape()));
     }

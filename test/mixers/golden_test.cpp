@@ -20,7 +20,8 @@ const Names kLlamaNames{{"q_proj.weight", {"wq.weight"}},
 
 /// Mixers whose layers need more than their file says: they have a test of their own.
 const std::set<std::string> kOwnTest{
-    "deltanet", "gated_deltanet", "linear_attention", "mamba", "rwkv4",
+    "deltanet", "gated_deltanet", "linear_attention", "linformer", "mamba", "memsizer",
+    "rfa",      "rwkv4",          "synthesizer",      "t2r",
 };
 
 }  // namespace

@@ -38,6 +38,11 @@ inline std::vector<MixerVariant> mixer_variants() {
       {"deltanet", 24, 3, {{"conv_size", "2"}, {"allow_neg_eigval", "true"}, {"expand_k", "0.25"}}},
       {"gated_deltanet", 24, 2, {{"num_v_heads", "6"}, {"head_dim", "5"}, {"allow_neg_eigval", "true"}}},
       {"gated_deltanet", 24, 3, {{"use_short_conv", "false"}, {"use_gate", "false"}, {"expand_v", "1"}}},
+      {"memsizer", 24, 3, {{"slots", "5"}, {"variant", "paper"}, {"keys", "fixed"}}},
+      {"memsizer", 24, 3, {{"slots", "7"}, {"keys", "input"}}},
+      {"memsizer", 24, 1, {{"slots", "7"}, {"variant", "paper"}, {"keys", "input"}}},
+      {"abc", 24, 3, {{"slots", "5"}, {"use_rope", "false"}, {"logit_bound", "1.5"}, {"expand_v", "1.25"}}},
+      {"linformer", 24, 3, {{"k", "5"}, {"share_kv", "true"}}},
       {"mlp", 24, 0, {{"activation", "relu2"}, {"bias", "false"}, {"hidden", "20"}}},
   };
   variants.insert(variants.end(), more.begin(), more.end());
