@@ -42,6 +42,12 @@ inline std::vector<MixerVariant> mixer_variants() {
       {"memsizer", 24, 3, {{"slots", "7"}, {"keys", "input"}}},
       {"memsizer", 24, 1, {{"slots", "7"}, {"variant", "paper"}, {"keys", "input"}}},
       {"abc", 24, 3, {{"slots", "5"}, {"use_rope", "false"}, {"logit_bound", "1.5"}, {"expand_v", "1.25"}}},
+      {"performer", 24, 3, {{"nb_features", "5"}}},
+      {"performer", 24, 3, {{"nb_features", "5"}, {"feature_map", "hyperbolic"}}},
+      {"rfa", 24, 3, {{"proj_dim", "5"}, {"gate", "true"}, {"tau", "1.3"}}},
+      {"rfa", 24, 3, {{"proj_dim", "5"}, {"variant", "code"}, {"orthogonal", "true"}}},
+      {"rfa", 24, 3, {{"proj_dim", "7"}, {"variant", "masked"}, {"gate", "true"}}},
+      {"t2r", 24, 3, {{"feature_dim", "5"}, {"input_gate", "true"}}},
       {"linformer", 24, 3, {{"k", "5"}, {"share_kv", "true"}}},
       {"mlp", 24, 0, {{"activation", "relu2"}, {"bias", "false"}, {"hidden", "20"}}},
   };
