@@ -49,6 +49,9 @@ inline std::vector<MixerVariant> mixer_variants() {
       {"rfa", 24, 3, {{"proj_dim", "7"}, {"variant", "masked"}, {"gate", "true"}}},
       {"t2r", 24, 3, {{"feature_dim", "5"}, {"input_gate", "true"}}},
       {"linformer", 24, 3, {{"k", "5"}, {"share_kv", "true"}}},
+      {"synthesizer", 24, 3, {{"variant", "factorized"}, {"rank", "5"}}},
+      {"synthesizer", 24, 3, {{"variant", "factorized"}, {"fixed", "true"}}},
+      {"synthesizer", 24, 3, {{"variant", "dense"}}},
       {"mlp", 24, 0, {{"activation", "relu2"}, {"bias", "false"}, {"hidden", "20"}}},
   };
   variants.insert(variants.end(), more.begin(), more.end());
