@@ -6,17 +6,19 @@
 
 namespace quipu::inline QUIPU_REAL_NS {
 
-/// A linear map with its weight [out,in] and, where wanted, its bias [out] (zero at first, undecayed).
+/// A linear map with its weight [out,in] and, where wanted, its bias [out] (undecayed; at first a constant).
 class Linear {
  public:
   Linear() = default;
-  Linear(Index out, Index in, Initializer init, bool with_bias = false) : weight_({out, in}, std::move(init)) {
-    if (with_bias) bias_ = undecayed({out}, constant(0));
+  Linear(Index out, Index in, Initializer init, bool with_bias = false, double bias = 0)
+      : weight_({out, in}, std::move(init)) {
+    if (with_bias) bias_ = undecayed({out}, constant(bias));
   }
 
   Index out() const { return weight_.shape()[0]; }
   Index in() const { return weight_.shape()[1]; }
   const Parameter& weight() const { return weight_; }
+  const Parameter& bias() const { return bias_; }
   bool has_bias() const { return bias_.shape().rank() > 0; }
 
   Var operator()(Tape& tape, const Var& x) const { return linear(tape, x, weight_.var(), bias_.var()); }

@@ -12,7 +12,6 @@ namespace {
 constexpr Index kRows = 64;  // of a block
 
 /// x without its last axis.
-Shape without_last(const Shape& x) { return Shape(std::span<const Index>(x.begin(), x.end() - 1)); }
 
 }  // namespace
 
@@ -38,30 +37,6 @@ Var scale_columns(Tape& tape, const Var& x, const Var& w) {
                        const auto [target, beta] = dw->target(1, width);
                        if (beta == 0) kernels::fill(target.data, 0, width);
                        add_column_sums(target.data, {terms.data(), rows, width, width});
-                     });
-}
-
-Var scale_rows(Tape& tape, const Var& x, const Var& s) {
-  require_shape("scaled rows: s", s.shape(), without_last(x.shape()));
-  const Index rows = x.shape().rows(), width = x.extent(-1);
-  const auto product = [=](const Tensor& from, const Tensor& by) {
-    Tensor y(from.shape());
-    for_blocks(rows, kRows, [&](Index begin, Index end) {
-      for (Index r = begin; r < end; ++r)
-        kernels::scale(y.data() + r * width, by.data()[r], from.data() + r * width, width);
-    });
-    return y;
-  };
-  return tape.record(product(x.value(), s.value()), {&x, &s},
-                     [=, x = x.value(), s = s.value(), dx = x.gradient(), ds = s.gradient()](const Tensor& dy) {
-                       if (dx) dx->add(product(dy, s));
-                       if (!ds) return;
-                       Tensor d(s.shape());
-                       for_blocks(rows, kRows, [&](Index begin, Index end) {
-                         for (Index r = begin; r < end; ++r)
-                           d.data()[r] = kernels::dot(x.data() + r * width, dy.data() + r * width, width);
-                       });
-                       ds->add(d);
                      });
 }
 

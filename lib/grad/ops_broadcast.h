@@ -8,9 +8,6 @@ namespace quipu::inline QUIPU_REAL_NS {
 /// y = x w, each column by its own number.  x, y: [..,D];  w: [D].
 Var scale_columns(Tape& tape, const Var& x, const Var& w);
 
-/// y = s x, each row by its own number.  x, y: [..,V];  s: [..].
-Var scale_rows(Tape& tape, const Var& x, const Var& s);
-
 /// y = a + w x, one w a head.  a, x, y: [..,H,V];  w: [H].
 Var add_scaled_heads(Tape& tape, const Var& a, const Var& x, const Var& w);
 

@@ -102,6 +102,21 @@ Var activate(Tape& tape, const Var& x, Activation activation) {
   });
 }
 
+Var clamp(Tape& tape, const Var& x, Real low, Real high) {
+  Tensor y(x.shape());
+  for_elements(y.count(), [&](Index i, Index n) { clamp_into(y.data() + i, x.value().data() + i, low, high, n); });
+  return tape.record(y, {&x}, [slot = x.gradient(), kept = x.value(), low, high](const Tensor& dy) {
+    Tensor dx = reuse_or_new(dy);
+    for_elements(dx.count(), [&](Index begin, Index n) {
+      for (Index i = begin; i < begin + n; ++i) {
+        const Real value = kept.data()[i];
+        dx.data()[i] = value < low || value > high ? 0 : dy.data()[i];
+      }
+    });
+    slot->add(std::move(dx));
+  });
+}
+
 Var gated(Tape& tape, const Var& gate, const Var& x, Activation activation) {
   require_shape("gated", gate.shape(), x.shape());
   Tensor y(x.shape());

@@ -1,31 +1,39 @@
 #include "grad/ops_quotient.h"
 
+#include "base/blocks.h"
+#include "grad/reuse.h"
 #include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
+namespace {
 
-Var quotient(Tape& tape, const Var& x, const Var& d, double eps) {
+constexpr Index kRowBlock = 64;
+
+}  // namespace
+
+Var quotient(Tape& tape, const Var& x, const Var& d, const Divisor& divisor) {
   const Matrix rows = x.value().matrix();
   if (d.value().count() != rows.rows)
     throw ShapeError("quotient: {} denominators for {} rows", d.value().count(), rows.rows);
-  Tensor y(x.shape()), inverse(d.shape());
-#pragma omp parallel for schedule(static)
-  for (Index r = 0; r < rows.rows; ++r) {
-    inverse.data()[r] = 1 / (d.value().data()[r] + static_cast<Real>(eps));
-    kernels::scale(y.data() + r * rows.cols, inverse.data()[r], rows.row(r), rows.cols);
-  }
-  return tape.record(y, {&x, &d}, [y, inverse, dx = x.gradient(), dd = d.gradient()](const Tensor& dy) {
-    const Matrix g = dy.matrix(), out = y.matrix();
-    Tensor gx(dy.shape()), gd(inverse.shape());
-#pragma omp parallel for schedule(static)
-    for (Index r = 0; r < g.rows; ++r) {
-      const Real factor = inverse.data()[r];
-      kernels::scale(gx.data() + r * g.cols, factor, g.row(r), g.cols);
-      gd.data()[r] = -factor * kernels::dot(g.row(r), out.row(r), g.cols);
-    }
-    add_gradient(dx, gx);
-    add_gradient(dd, gd);
+  const Tensor y(x.shape());
+  for_blocks(rows.rows, kRowBlock, [&](Index begin, Index end) {
+    for (Index r = begin; r < end; ++r)
+      kernels::scale(y.matrix().row(r), 1 / divisor(d.value().data()[r]), rows.row(r), rows.cols);
   });
+  return tape.record(y, {&x, &d},
+                     [y, kept = d.value(), divisor, dx = x.gradient(), dd = d.gradient()](const Tensor& dy) {
+                       const Matrix g = dy.matrix(), out = y.matrix();
+                       const Tensor gx = reuse_or_new(dy), gd(kept.shape());
+                       for_blocks(g.rows, kRowBlock, [&](Index begin, Index end) {
+                         for (Index r = begin; r < end; ++r) {
+                           const Real value = kept.data()[r], factor = 1 / divisor(value);
+                           gd.data()[r] = -divisor.slope(value) * factor * kernels::dot(g.row(r), out.row(r), g.cols);
+                           kernels::scale(gx.matrix().row(r), factor, g.row(r), g.cols);
+                         }
+                       });
+                       add_gradient(dx, gx);
+                       add_gradient(dd, gd);
+                     });
 }
 
 }  // namespace quipu::inline QUIPU_REAL_NS

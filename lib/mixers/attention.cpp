@@ -7,6 +7,7 @@
 #include "grad/ops_shape.h"
 #include "mixers/heads.h"
 #include "mixers/registry.h"
+#include "scan/positions.h"
 #include "scan/softmax_window.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -50,7 +51,7 @@ class Attention final : public Mixer {
     const Var v = split_heads(v_(tape, x), kv_heads_);
     const std::vector<std::int64_t>& position = state.integers(kPosition);
     if (rope_ != "none") {
-      const RopeAngles angles = rope_angles(positions(layout, position), width_, base_);
+      const RopeAngles angles = rope_angles(token_positions(layout, position), width_, base_);
       q = rope(tape, q, angles, rope_layout());
       k = rope(tape, k, angles, rope_layout());
     }
@@ -145,18 +146,6 @@ class Attention final : public Mixer {
     return tokens == 0 ? 0 : static_cast<Index>(std::bit_ceil(static_cast<std::uint64_t>(tokens)));
   }
 
-  /// Of every token of the batch, how many of its document stand before it.
-  static std::vector<std::int64_t> positions(const Layout& layout, const std::vector<std::int64_t>& before) {
-    std::vector<std::int64_t> at(static_cast<std::size_t>(layout.batch * layout.length), 0);
-    for (Index b = 0; b < layout.batch; ++b)
-      for (const Span& span : layout.spans(b)) {
-        const std::int64_t first = span.fresh ? 0 : before[static_cast<std::size_t>(b)];
-        for (Index t = span.begin; t < span.end; ++t)
-          at[static_cast<std::size_t>(b * layout.length + t)] = first + t - span.begin;
-      }
-    return at;
-  }
-
   /// The row of the cache that holds token `token` of the document.
   Index cache_row(Index token) const { return window_ == 0 ? token : token % window_; }
 
@@ -174,14 +163,8 @@ class Attention final : public Mixer {
   void store(Tape& tape, const SoftmaxWindowInput& in, Index kept, const Layout& layout, State& state) const {
     std::vector<std::int64_t>& position = state.integers(kPosition);
     std::vector<Index> behind;  // of each lane, the row after its last token
-    for (Index b = 0; b < layout.batch; ++b) {
-      const auto spans = layout.spans(b);
-      behind.push_back(kept + (spans.empty() ? 0 : spans.back().end));
-      if (!spans.empty()) {
-        std::int64_t& tokens = position[static_cast<std::size_t>(b)];
-        tokens = (spans.back().fresh ? 0 : tokens) + spans.back().end - spans.back().begin;
-      }
-    }
+    for (Index b = 0; b < layout.batch; ++b) behind.push_back(kept + layout.lane_length(b));
+    advance_positions(layout, position);
     const Index rows = window_ == 0 ? capacity(*std::max_element(position.begin(), position.end())) : window_;
     std::vector<Index> picks(static_cast<std::size_t>(layout.batch * rows), -1);
     for (Index b = 0; b < layout.batch; ++b) {

@@ -5,7 +5,7 @@
 #include "mixers/heads.h"
 #include "mixers/registry.h"
 #include "mixers/short_conv_layer.h"
-#include "scan/outer_scan.h"
+#include "mixers/slot_memory.h"
 #include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -84,15 +84,9 @@ class GatedSlotAttention final : public Mixer {
     v = split_heads(activate(tape, v, Activation::silu), kv_heads_);
     const auto [f, s] = slot_gate(tape, split_heads(f_(tape, x), kv_heads_), tau_);
 
-    const OuterScanOutput keys = outer_scan(
-        tape, {.decay = Decay::value, .q = q, .k = k, .v = s, .log_decay = f, .state = state.real(0)}, context.layout);
-    const Var weights = softmax_rows(tape, keys.y, 1);
-    const OuterScanOutput values =
-        outer_scan(tape, {.decay = Decay::key, .q = weights, .k = s, .v = v, .log_decay = f, .state = state.real(1)},
-                   context.layout);
-    state.real(0) = keys.state;
-    state.real(1) = values.state;
-    const Var o = activate(tape, join_heads(values.y), Activation::silu);
+    const SlotMemoryInput in{.q = q, .k = k, .v = v, .key_weight = s, .value_weight = s, .log_decay = f};
+    const Var read = slot_memory(tape, in, context.layout, state.real(0), state.real(1));
+    const Var o = activate(tape, join_heads(read), Activation::silu);
     return o_(tape, rms_norm(tape, o, norm_.var(), kNormEpsilon));
   }
 
@@ -116,16 +110,14 @@ class GatedSlotAttention final : public Mixer {
     Real *const hk = state.writable(0).data(), *const hv = state.writable(1).data();
     for (Index i = 0; i < lanes * kv_heads_; ++i) {
       const Index at = i * width_, slot = i * slots_, query = i * group * width_;
-      outer_scan_step(Decay::value, {q.data + query, group, width_, width_}, k.data + at, s.data + slot,
-                      decay.data + slot, {hk + at * slots_, width_, slots_, slots_}, nullptr, weights, nullptr);
-      for (Index g = 0; g < group; ++g) {
-        Real* const row = weights.row(g);
-        const Real total = kernels::exp_scaled_sum(row, row, 1, kernels::max(row, slots_), slots_);
-        kernels::scale(row, 1 / total, row, slots_);
-      }
-      outer_scan_step(Decay::key, weights, s.data + slot, v.data + at, decay.data + slot,
-                      {hv + at * slots_, slots_, width_, width_}, nullptr, {o.data + query, group, width_, width_},
-                      nullptr);
+      const SlotMemoryStep in{.q = {q.data + query, group, width_, width_},
+                              .k = k.data + at,
+                              .v = v.data + at,
+                              .key_weight = s.data + slot,
+                              .value_weight = s.data + slot,
+                              .decay_factor = decay.data + slot};
+      slot_memory_step(in, {hk + at * slots_, width_, slots_, slots_}, {hv + at * slots_, slots_, width_, width_},
+                       weights, {o.data + query, group, width_, width_});
     }
     activate_into(Activation::silu, o.data, o.data, lanes * dim_);
     const View rows{o.data, {lanes, dim_}};

@@ -3,10 +3,8 @@
 #include "grad/linear_layer.h"
 #include "grad/ops_norm.h"
 #include "grad/ops_pointwise.h"
-#include "grad/ops_quotient.h"
-#include "mixers/heads.h"
+#include "mixers/kernel_memory.h"
 #include "mixers/registry.h"
-#include "scan/outer_scan.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
 namespace {
@@ -21,27 +19,19 @@ class LinearAttention final : public Mixer {
       : dim_(spec.dim), heads_(checked_heads(spec, 4)), width_(dim_ / heads_) {
     fla_ =
         spec.options.choice("variant", "katharopoulos", {"katharopoulos", "fla"}, "whose form of the layer") == "fla";
-    normalise_ = spec.options.flag("normalise", !fla_, "divide by the sum of the weights");
+    const bool normalise = spec.options.flag("normalise", !fla_, "divide by the sum of the weights");
+    memory_ = KernelMemory(heads_, width_, width_, {.eps = fla_ ? 1e-10 : 1e-6}, normalise);
     for (Linear* map : {&q_, &k_, &v_, &o_}) *map = Linear(dim_, dim_, normal(0.02));
     if (fla_) norm_ = undecayed({width_}, constant(1));
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {
-    OuterScanInput scan;
-    scan.q = split_heads(activate(tape, q_(tape, x), Activation::elu1), heads_);
-    scan.k = split_heads(activate(tape, k_(tape, x), Activation::elu1), heads_);
-    scan.v = split_heads(v_(tape, x), heads_);
-    scan.state = state.real(0);
-    scan.normaliser = normalise_;
-    if (normalise_) scan.z = state.real(1);
-    const OuterScanOutput out = outer_scan(tape, scan, context.layout);
-    state.real(0) = out.state;
-    if (normalise_) state.real(1) = out.z;
-    Var y = fla_ ? scale(tape, out.y, query_scale()) : out.y;
-    if (normalise_) {
-      const Var denominator = fla_ ? scale(tape, out.denominator, query_scale()) : out.denominator;
-      y = quotient(tape, y, denominator, epsilon());
-    }
+    Var q = activate(tape, q_(tape, x), Activation::elu1);
+    if (fla_) q = scale(tape, q, query_scale());
+    const Var k = activate(tape, k_(tape, x), Activation::elu1);
+    Var y =
+        memory_(tape, {.q = split_heads(q, heads_), .k = split_heads(k, heads_), .v = split_heads(v_(tape, x), heads_)},
+                context.layout, state);
     if (fla_) y = rms_norm(tape, y, norm_.var(), kNormEpsilon);
     return o_(tape, join_heads(y));
   }
@@ -54,19 +44,8 @@ class LinearAttention final : public Mixer {
     q_.step(q, x), k_.step(k, x), v_.step(v, x);
     activate_into(Activation::elu1, q.data, q.data, lanes * dim_);
     activate_into(Activation::elu1, k.data, k.data, lanes * dim_);
-    Real* const s = state.writable(0).data();
-    Real* const z = normalise_ ? state.writable(1).data() : nullptr;
-    for (Index i = 0; i < lanes * heads_; ++i) {
-      const Index at = i * width_;
-      Real denominator = 1;
-      Real* const out = o.data + at;
-      outer_scan_step(Decay::none, {q.data + at, 1, width_, width_}, k.data + at, v.data + at, nullptr,
-                      {s + at * width_, width_, width_, width_}, z == nullptr ? nullptr : z + at,
-                      {out, 1, width_, width_}, &denominator);
-      const Real query = fla_ ? query_scale() : Real{1};
-      const Real divisor = normalise_ ? denominator * query + static_cast<Real>(epsilon()) : Real{1};
-      for (Index c = 0; c < width_; ++c) out[c] = out[c] * query / divisor;
-    }
+    if (fla_) kernels::scale(q.data, query_scale(), q.data, lanes * dim_);
+    memory_.step(o, {.q = q, .k = k, .v = v}, state);
     const View rows{o.data, {lanes * heads_, width_}};
     if (fla_) rms_norm_into(rows, rows, norm_.value(), kNormEpsilon);
     o_.step(y, o);
@@ -74,8 +53,7 @@ class LinearAttention final : public Mixer {
 
   State initial_state(Index lanes) const override {
     State state;
-    state.add_real("S", "H K V", Tensor::zeros({lanes, heads_, width_, width_}));
-    if (normalise_) state.add_real("z", "H K", Tensor::zeros({lanes, heads_, width_}));
+    memory_.add_state(state, lanes);
     return state;
   }
 
@@ -87,18 +65,16 @@ class LinearAttention final : public Mixer {
     o_.visit(visitor, "o_proj");
   }
 
-  double mixing_cost(Index) const override {
-    return static_cast<double>(2 * dim_ * width_ + (normalise_ ? 2 * dim_ : 0));
-  }
+  double mixing_cost(Index) const override { return memory_.cost(); }
   BlockDefaults block() const override { return {.positions = "sinusoidal"}; }
 
  private:
   static constexpr double kNormEpsilon = 1e-5;
-  double epsilon() const { return fla_ ? 1e-10 : 1e-6; }
   Real query_scale() const { return static_cast<Real>(1 / std::sqrt(static_cast<double>(width_))); }
 
   Index dim_, heads_, width_;
-  bool fla_ = false, normalise_ = true;
+  bool fla_ = false;
+  KernelMemory memory_;
   Linear q_, k_, v_, o_;
   Parameter norm_;
 };

@@ -2,6 +2,7 @@
 
 #include "grad/linear_layer.h"
 #include "grad/ops_broadcast.h"
+#include "grad/ops_rows.h"
 #include "grad/ops_norm.h"
 #include "grad/ops_pointwise.h"
 #include "mixers/heads.h"

@@ -36,9 +36,22 @@ void multiply_exp_difference(Real* y, const Real* x, const Real* a, const Real* 
 /// y = e^(scale x - shift), and the sum of the results: one row of a softmax whose maximum is known.
 Real exp_scaled_sum(Real* y, const Real* x, Real scale, Real shift, Index n);
 
+/// Sines and cosines, for |x| up to 39,000, within three units in the last place.
+void sine_cosine(Real* sine, Real* cosine, const Real* x, Index n);
+
 /// y = softmax(scale x). A row of nothing but -infinity gives NaN.
 void softmax_row(Real* y, const Real* x, Real scale, Index n);
 /// dx = scale y (dy - <dy, y>), from the softmax y.
 void softmax_row_backward(Real* dx, const Real* dy, const Real* y, Real scale, Index n);
+
+/// The logarithm of a sum of nothing: finite, so that it can be stored, and below every other.
+inline constexpr Real kNoLogSum = static_cast<Real>(-1e30);
+
+/// One more logit in a running log-sum-exp, channel by channel: z, low <- log(e^(z + low) + e^s), where `low` holds the
+/// digits that z has no room for (0 at first);  g = z_before - z: the log share that the earlier ones keep;  w = e^(s -
+/// z): the share of the new one. Where z is kNoLogSum, g = 0 and w = 1.
+void log_sum_step(Real* z, Real* low, Real* g, Real* w, const Real* s, Index n);
+/// ds, and dz of z after the step turned into that of z before it, from the gradients of g and w.
+void log_sum_step_backward(Real* ds, Real* dz, const Real* dg, const Real* dw, const Real* g, const Real* w, Index n);
 
 }  // namespace quipu::inline QUIPU_REAL_NS::kernels

@@ -1,5 +1,6 @@
 #include "grad/ops_broadcast.h"
 
+#include "grad/ops_rows.h"
 #include "grad/ops_shape.h"
 #include "op_checks.h"
 

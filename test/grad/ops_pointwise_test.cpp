@@ -96,4 +96,16 @@ TEST_CASE("pointwise operations refuse different shapes, and do not record witho
   CHECK(tape.size() == 0);
 }
 
+TEST_CASE("clamp keeps what is within, and hands no gradient to what is not") {
+  const std::vector<Tensor> inputs{random_tensor({2, 30, 7}, 1)};
+  const Operation operation = [](Tape& tape, const std::vector<Var>& x) -> std::vector<Var> {
+    return {clamp(tape, x[0], Real{-0.5}, Real{0.75})};
+  };
+  Tape tape(false);
+  const Tensor y = operation(tape, {inputs[0]})[0].value();
+  for (Index i = 0; i < y.count(); ++i) CHECK(y.data()[i] == std::clamp(inputs[0].data()[i], Real{-0.5}, Real{0.75}));
+  check_gradients(operation, inputs);
+  check_threads(operation, inputs);
+}
+
 }  // namespace quipu

@@ -46,8 +46,10 @@ struct LayerForm {
   std::map<std::string, PublishedLeaf> leaves{};
   std::map<std::string, PublishedConvolution> convolutions{};
   std::map<std::string, MadeParameter> made{};
-  Index heads = 0;  ///< 0: the attribute num_heads, nheads or heads
+  std::map<std::string, std::string> buffers{};  ///< paths of parameters that the case has as inputs
+  Index heads = 0;                               ///< 0: the attribute num_heads, nheads or heads
   Site site{1, 3};
+  Index length = 512;  ///< of mixers of fixed length
   /// Parts of the published state that ours does without, made on the tape from x, with their cotangents.
   std::function<std::vector<std::pair<Var, Tensor>>(Tape&, const Var& x, const GoldenCase&, const MixerInstance&)>
       more_outputs{};
@@ -96,9 +98,11 @@ inline GoldenTensor each_once(const GoldenTensor& state, const Shape& shape) {
 class GoldenLayer {
  public:
   GoldenLayer(GoldenCase golden, const std::string& mixer, LayerForm form)
-      : golden_(std::move(golden)), form_(std::move(form)), m_(variant(mixer)) {
+      : golden_(std::move(golden)), form_(std::move(form)), m_(variant(mixer), form_.length) {
     for (const auto& entry : m_.parameters->all()) {
-      const GoldenTensor value = published("param/", entry.name);
+      const auto buffer = form_.buffers.find(entry.name);
+      const GoldenTensor value =
+          buffer == form_.buffers.end() ? published("param/", entry.name) : golden_.tensor(buffer->second);
       REQUIRE(static_cast<Index>(value.values.size()) == entry.parameter->shape().count());
       for (std::size_t i = 0; i < value.values.size(); ++i)
         entry.parameter->value().data()[i] = static_cast<Real>(value.values[i]);
