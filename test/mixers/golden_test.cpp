@@ -26,6 +26,7 @@ const std::set<std::string> kOwnTest{
 };
 const std::set<std::string> kOwnTest{"deltanet", "gated_deltanet", "linear_attention", "mamba", "rwkv4", "rwkv7"};
 const std::set<std::string> kOwnTest{"linear_attention", "retnet", "hgrn2"};
+const std::set<std::string> kOwnTest{"linear_attention", "rwkv4", "aft"};
 
 }  // namespace
 
