@@ -21,12 +21,8 @@ const Names kLlamaNames{{"q_proj.weight", {"wq.weight"}},
 
 /// Mixers whose layers need more than their file says: they have a test of their own.
 const std::set<std::string> kOwnTest{
-    "deltanet", "gated_deltanet", "linear_attention", "mamba", "rwkv4",
-    "deltanet", "gated_deltanet", "linear_attention", "mamba", "mamba2", "rwkv4",
+    "aft", "deltanet", "gated_deltanet", "hgrn2", "linear_attention", "mamba", "mamba2", "retnet", "rwkv4", "rwkv7",
 };
-const std::set<std::string> kOwnTest{"deltanet", "gated_deltanet", "linear_attention", "mamba", "rwkv4", "rwkv7"};
-const std::set<std::string> kOwnTest{"linear_attention", "retnet", "hgrn2"};
-const std::set<std::string> kOwnTest{"linear_attention", "rwkv4", "aft"};
 
 }  // namespace
 
