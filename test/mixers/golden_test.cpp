@@ -23,6 +23,7 @@ const Names kLlamaNames{{"q_proj.weight", {"wq.weight"}},
 const std::set<std::string> kOwnTest{
     "deltanet", "gated_deltanet", "hgrn2", "linear_attention", "linformer", "mamba", "mamba2", "memsizer", "retnet",
     "rfa",      "rwkv4",          "rwkv7", "synthesizer",      "t2r",
+    "aft", "deltanet", "gated_deltanet", "hgrn2", "linear_attention", "mamba", "mamba2", "retnet", "rwkv4", "rwkv7",
 };
 
 }  // namespace
