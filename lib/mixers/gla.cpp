@@ -51,9 +51,9 @@ class GatedLinearAttention final : public Mixer {
     const double expand_v = options.real("expand_v", 1, "width of all values, as a part of the model's");
     const Index rank = options.integer("gate_low_rank_dim", 16, 1, "rank of the forget gate's projection");
     tau_ = static_cast<Real>(options.real("gate_logit_normalizer", 16, "damping of the forget gate (tau)"));
-    const Index taps = options.integer("conv_size", 0, 0, "taps of the short convolutions of q, k, v; 0: none");
+    const bool convolved = options.flag("use_short_conv", false, "short convolutions over q, k and v");
+    const Index taps = options.integer("conv_size", 4, 2, "taps of the short convolutions");
     if (!(tau_ > 0)) throw UsageError("--set gate_logit_normalizer={}: must be above 0", tau_);
-    if (taps == 1) throw UsageError("--set conv_size=1: must be 0 or at least 2");
     key_ = expanded_head_width(spec, heads_, expand_k, "expand_k");
     value_ = expanded_head_width(spec, heads_, expand_v, "expand_v");
     const Index keys = heads_ * key_, values = heads_ * value_;
@@ -61,7 +61,7 @@ class GatedLinearAttention final : public Mixer {
     k_ = Linear(keys, spec.dim, normal(0.02));
     v_ = Linear(values, spec.dim, normal(0.02));
     gate_ = LowRank(Linear(rank, spec.dim, normal(0.02)), Linear(keys, rank, normal(0.02), true));
-    if (taps > 0) convs_ = {ShortConv(keys, taps), ShortConv(keys, taps), ShortConv(values, taps)};
+    if (convolved) convs_ = {ShortConv(keys, taps), ShortConv(keys, taps), ShortConv(values, taps)};
     // The scale of q stands in the norm's epsilon: RMSNorm(c o; eps) = RMSNorm(o; eps / c^2).
     out_ = GatedOutput(spec.dim, heads_, value_, "g_norm_swish_gate", true, 1e-5 * static_cast<double>(key_));
   }

@@ -16,7 +16,7 @@ namespace {
 /// neighbours under 10000^{-i/(K/2-1)} and has none. State: S [B,H,K,V], position [B]. Source: arXiv:2307.08621.
 class Retention final : public Mixer {
  public:
-  explicit Retention(const MixerSpec& spec) : heads_(checked_heads(spec, 8)) {
+  explicit Retention(const MixerSpec& spec) : dim_(spec.dim), heads_(checked_heads(spec, 8)) {
     Options& options = spec.options;
     const bool fla = options.choice("variant", "fla", {"fla", "torchscale"}, "whose rotation and norm") == "fla";
     const double expand_k = options.real("expand_k", 1, "width of all keys, as a part of the model's");
@@ -40,7 +40,7 @@ class Retention final : public Mixer {
     scan.q = rope(tape, split_heads(q_(tape, x), heads_), angles, layout_);
     scan.k = rope(tape, split_heads(k_(tape, x), heads_), angles, layout_);
     scan.v = split_heads(v_(tape, x), heads_);
-    scan.log_decay = log_decays(layout);
+    scan.log_decay = log_decays();
     scan.state = state.real(kState);
     const OuterScanOutput o = outer_scan(tape, scan, layout);
     state.real(kState) = o.state;
@@ -84,21 +84,25 @@ class Retention final : public Mixer {
   }
 
   double mixing_cost(Index) const override { return static_cast<double>(2 * heads_ * key_ * value_); }
+  /// The channel mixer is half as wide as usual: the values are twice as wide.
+  BlockDefaults block() const override {
+    const Index multiple = dim_ >= 256 ? 256 : 32, hidden = (4 * dim_ / 3 + multiple - 1) / multiple * multiple;
+    return {.channel_options = {{"hidden", std::to_string(hidden)}}};
+  }
 
  private:
   enum Leaf : std::size_t { kState, kPosition };
 
   static double log_decay(Index head) { return std::log1p(-std::exp2(-5.0 - static_cast<double>(head))); }
 
-  /// The same for every token: [B,T,H], a constant.
-  Tensor log_decays(const Layout& layout) const {
-    Tensor g({layout.batch, layout.length, heads_});
+  /// [H], a constant.
+  Tensor log_decays() const {
+    Tensor g({heads_});
     for (Index h = 0; h < heads_; ++h) g.data()[h] = static_cast<Real>(log_decay(h));
-    for (Index i = heads_; i < g.count(); ++i) g.data()[i] = g.data()[i - heads_];
     return g;
   }
 
-  Index heads_, key_ = 0, value_ = 0;
+  Index dim_, heads_, key_ = 0, value_ = 0;
   RopeLayout layout_ = RopeLayout::half;
   double base_ = 10000;
   Linear q_, k_, v_;

@@ -19,6 +19,8 @@ DecayBlocks::DecayBlocks(Index rows, Index width)
 
 void DecayBlocks::cut(Matrix log_decay, Index lag) {
   const Index rows = log_decay.rows + lag;
+  if (repeated_ != nullptr && repeated_ == log_decay.data && log_decay.stride == 0 && begins_.back() == rows) return;
+  repeated_ = log_decay.stride == 0 ? log_decay.data : nullptr;
   begins_.assign(1, 0);
   if (width_ == 0) {
     begins_.push_back(rows);

@@ -15,7 +15,7 @@ class DecayBlocks {
   /// Room for chunks of up to `rows` tokens and `width` channels (0: no decay; one block, nothing to scale).
   DecayBlocks(Index rows, Index width);
 
-  /// log_decay: [rows, width].
+  /// log_decay: [rows, width], of stride 0 where all rows are the same; then cutting it again costs nothing.
   void cut(Matrix log_decay, Index lag = 0);
 
   Index width() const { return width_; }
@@ -32,6 +32,7 @@ class DecayBlocks {
 
  private:
   Index width_;
+  const Real* repeated_ = nullptr;  ///< the one row of what is cut
   std::vector<Index> begins_;
   std::vector<double> sums_;
   std::vector<Real> log_sums_, growth_, inverse_, entry_;

@@ -39,6 +39,7 @@ OuterChunk::OuterChunk(Decay decay, Index key_width, Index value_width, Index qu
   state_.resize(sized(key_width * value_width));
   z_.resize(sized(key_width));
   decay_sum_.resize(sized(blocks_.width()));
+  decay_total_.resize(decay_sum_.size());
 }
 
 void OuterChunk::forward(const OuterChunkInput& in, const std::vector<OuterState>& states,
@@ -57,9 +58,10 @@ void OuterChunk::backward(const OuterChunkInput& in, const std::vector<OuterStat
   rows_ = in.k.rows;
   if (scales_values()) return backward_value(in, before, after, out, dout, dstates, din);
   blocks_.cut(in.log_decay[0], lag_);
-  if (blocks_.width() > 0) read_state_gradient(after[0], dstates[0]);
+  const bool decay_wanted = din.log_decay[0].data != nullptr;
+  if (decay_wanted) read_state_gradient(after[0], dstates[0]);
   backward_key(in, before[0], dout, dstates[0], din);
-  if (blocks_.width() > 0) backward_decay(din.log_decay[0], in.k, din.k, in.q, din.q);
+  if (decay_wanted) backward_decay(din.log_decay[0], in.k, din.k, in.q, din.q);
   if (in.bonus != nullptr) backward_bonus(in, dout, din);
 }
 
@@ -134,6 +136,8 @@ void OuterChunk::read_state_gradient(OuterState after, OuterState dstate) {
 void OuterChunk::backward_decay(Matrix dlog_decay, Matrix minus, Matrix dminus, std::span<const Matrix> plus,
                                 std::span<const Matrix> dplus) {
   const Index width = blocks_.width();
+  const bool constant = dlog_decay.stride == 0;
+  std::fill(decay_total_.begin(), decay_total_.end(), 0.0);
   const auto sum = [&](Index c) -> double& { return decay_sum_[static_cast<std::size_t>(width == 1 ? 0 : c)]; };
   const auto read = [&](Index t) {
     for (std::size_t g = 0; g < plus.size(); ++g)
@@ -142,9 +146,16 @@ void OuterChunk::backward_decay(Matrix dlog_decay, Matrix minus, Matrix dminus, 
   for (Index t = rows_ - 1; t >= 0; --t) {
     for (Index c = 0; c < minus.cols; ++c) sum(c) -= static_cast<double>(minus(t, c)) * dminus(t, c);
     if (lag_ == 0) read(t);
-    for (Index c = 0; c < width; ++c) dlog_decay(t, c) = static_cast<Real>(sum(c));
+    for (Index c = 0; c < width; ++c) {
+      if (constant)
+        decay_total_[static_cast<std::size_t>(c)] += sum(c);
+      else
+        dlog_decay(t, c) = static_cast<Real>(sum(c));
+    }
     if (lag_ == 1) read(t);
   }
+  for (Index c = 0; c < width && constant; ++c)
+    dlog_decay(0, c) += static_cast<Real>(decay_total_[static_cast<std::size_t>(c)]);
 }
 
 // y_t += <q_t u, k_t> v_t.

@@ -11,11 +11,14 @@ namespace quipu::inline QUIPU_REAL_NS {
 /// The rows of one chunk of C tokens that the states of one key head read: one state read by G queries, or several
 /// states that share the key and the query. Holds values or their gradients alike.
 struct OuterChunkInput {
-  std::vector<Matrix> q;          ///< [C,K], one a query head
-  Matrix k;                       ///< [C,K]
-  std::vector<Matrix> v;          ///< [C,V], one a state
-  std::vector<Matrix> log_decay;  ///< [C,1], [C,K] or [C,V] as the decay says, [C,0] without; one a state
-  Real* bonus = nullptr;          ///< [K] or null; its gradient adds up from chunk to chunk, all others are set
+  std::vector<Matrix> q;  ///< [C,K], one a query head
+  Matrix k;               ///< [C,K]
+  std::vector<Matrix> v;  ///< [C,V], one a state
+  /// [C,1], [C,K] or [C,V] as the decay says, [C,0] without; one a state. Of stride 0 where all tokens have the same.
+  /// A gradient without data is not wanted.
+  std::vector<Matrix> log_decay;
+  /// [K] or null. Its gradient and that of a decay of stride 0 add up from chunk to chunk, all others are set.
+  Real* bonus = nullptr;
 };
 
 /// What a chunk writes, or its gradient.
@@ -101,7 +104,7 @@ class OuterChunk {
   Index rows_ = 0;  ///< of the chunk at hand
   DecayBlocks blocks_;
   std::vector<Real> panel_, scaled_, scores_, dscores_, state_, z_;
-  std::vector<double> decay_sum_;
+  std::vector<double> decay_sum_, decay_total_;
 };
 
 }  // namespace quipu::inline QUIPU_REAL_NS

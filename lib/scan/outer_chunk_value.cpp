@@ -49,10 +49,11 @@ void OuterChunk::backward_value(const OuterChunkInput& in, const std::vector<Out
   const std::size_t reads = in.q.size();
   for (std::size_t j = 0; j < before.size(); ++j) {
     blocks_.cut(in.log_decay[j], 0);
-    if (blocks_.width() > 0) read_state_gradient(after[j], dstates[j]);
+    const bool decay_wanted = din.log_decay[j].data != nullptr;
+    if (decay_wanted) read_state_gradient(after[j], dstates[j]);
     backward_value_reads(in, before[j].s, dout, dstates[j].s, din, j);
     backward_value_state(in, dout, dstates[j].s, din, j);
-    if (blocks_.width() > 0)
+    if (decay_wanted)
       backward_decay(din.log_decay[j], in.v[j], din.v[j], std::span(out.y).subspan(j * reads, reads),
                      std::span(dout.y).subspan(j * reads, reads));
   }

@@ -20,6 +20,7 @@ struct Job {
 /// The extents of a scan, checked.
 struct Extents {
   Index batch, length, queries, keys, states, key, value, decay_width;
+  bool constant_decay;
 
   Extents(const OuterScanInput& in, const Layout& layout) {
     batch = layout.batch, length = layout.length;
@@ -31,7 +32,9 @@ struct Extents {
     if (keys == states ? queries % states != 0 : states % keys != 0 || queries != keys)
       throw ShapeError("outer scan: {} query heads and {} key heads for {} state heads", queries, keys, states);
     decay_width = in.decay == Decay::scalar ? 1 : in.decay == Decay::key ? key : in.decay == Decay::value ? value : 0;
-    if (in.decay != Decay::none && in.log_decay.value().count() != batch * length * states * decay_width)
+    constant_decay = in.decay != Decay::none && in.log_decay.shape().rank() <= 2;
+    const Index tokens = constant_decay ? 1 : batch * length;
+    if (in.decay != Decay::none && in.log_decay.value().count() != tokens * states * decay_width)
       throw ShapeError("outer scan: the log decay has the shape {}", in.log_decay.shape().text());
     if (in.state.defined()) require_shape("outer scan: state", in.state.shape(), {batch, states, key, value});
     if (in.z.defined()) require_shape("outer scan: z", in.z.shape(), {batch, states, key});
@@ -62,8 +65,14 @@ Matrix head_rows(const Tensor& x, Index heads, Index width, Index lane, Index he
   return {x.data() + (lane * x.extent(1) + span.begin) * stride + head * width, span.end - span.begin, width, stride};
 }
 
+/// The same of the log decay of one state head; a constant one is the same row again and again.
+Matrix decay_rows(const Tensor& g, const Extents& e, Index lane, Index head, const Span& span) {
+  if (!e.constant_decay || !g.defined()) return head_rows(g, e.states, e.decay_width, lane, head, span);
+  return {g.data() + head * e.decay_width, span.end - span.begin, e.decay_width, 0};
+}
+
 /// The tensors of a scan; the same struct holds values and gradients. Gradients of q and k stand apart for each part,
-/// [parts B,T,..], and those of the bonus for each lane.
+/// [parts B,T,..], and those of the bonus and of a constant decay for each lane.
 struct ScanTensors {
   Tensor q{}, k{}, v{}, log_decay{}, bonus{}, y{}, denominator{};
 };
@@ -77,7 +86,8 @@ OuterChunkInput chunk_input(const ScanTensors& t, const Extents& e, const Job& j
   in.k = head_rows(t.k, e.keys, e.key, shared_lane, job.key_head, span);
   for (Index j = 0; j < job.states; ++j) {
     in.v.push_back(head_rows(t.v, e.states, e.value, job.lane, job.first + j, span));
-    in.log_decay.push_back(head_rows(t.log_decay, e.states, e.decay_width, job.lane, job.first + j, span));
+    const Index lanes_before = gradient && e.constant_decay ? job.lane * e.states : 0;
+    in.log_decay.push_back(decay_rows(t.log_decay, e, job.lane, lanes_before + job.first + j, span));
   }
   if (t.bonus.defined()) in.bonus = t.bonus.data() + ((gradient ? job.lane * e.states : 0) + job.first) * e.key;
   return in;
@@ -202,18 +212,21 @@ struct Scan {
         }
       }
     }
-    for (const Tensor* x : {&d.q, &d.k, &d.v, &d.log_decay}) fill_padding(*x, layout, 0);
+    for (const Tensor* x : {&d.q, &d.k, &d.v}) fill_padding(*x, layout, 0);
+    if (!e.constant_decay) fill_padding(d.log_decay, layout, 0);
   }
 
-  /// Room for the gradients, and those of the outputs where some arrived.
-  ScanTensors gradients(const Tensor& dy, const Tensor& ddenominator) const {
+  /// Room for the gradients, that of the log decay where it is wanted, and those of the outputs where some arrived.
+  ScanTensors gradients(const Tensor& dy, const Tensor& ddenominator, bool log_decay) const {
     const Index lanes = e.parts() * e.batch;
     ScanTensors d{.q = Tensor({lanes, e.length, e.queries, e.key}),
                   .k = Tensor({lanes, e.length, e.keys, e.key}),
                   .v = Tensor({e.batch, e.length, e.states, e.value}),
                   .y = dy.defined() ? dy : Tensor::zeros({e.batch, e.length, e.reads(), e.value}),
                   .denominator = ddenominator};
-    if (decay != Decay::none) d.log_decay = Tensor({e.batch, e.length, e.states * e.decay_width});
+    if (log_decay)
+      d.log_decay = e.constant_decay ? Tensor::zeros({e.batch, e.states, e.decay_width})
+                                     : Tensor({e.batch, e.length, e.states * e.decay_width});
     if (in.bonus.defined()) d.bonus = Tensor::zeros({e.batch, e.states, e.key});
     if (normaliser && !d.denominator.defined()) d.denominator = Tensor::zeros({e.batch, e.length, e.reads()});
     return d;
@@ -258,26 +271,25 @@ OuterScanOutput outer_scan(Tape& tape, const OuterScanInput& input, const Layout
 
   std::vector<Tensor> outputs{scan.in.y, scan.in.denominator, state.s, state.z};
   if (input.decay != Decay::value && e.keys == e.states) scan.in.y = {};  // read only where values are scaled
-  auto out = tape.record_all(std::move(outputs),
-                             {&input.q, &input.k, &input.v, &input.log_decay, &input.state, &input.z, &input.bonus},
-                             [scan = std::move(scan), dq = input.q.gradient(), dk = input.k.gradient(),
-                              dv = input.v.gradient(), dg = input.log_decay.gradient(), ds = input.state.gradient(),
-                              dz = input.z.gradient(), du = input.bonus.gradient()](std::span<Tensor> dout) {
-                               const Extents& extents = scan.e;
-                               const ScanTensors d = scan.gradients(dout[0], dout[1]);
-                               ScanStates dstate = ScanStates::zeros(extents, 1, scan.normaliser);
-                               if (dout[2].defined()) dstate.s = dout[2].unique();
-                               if (dout[3].defined()) dstate.z = dout[3].unique();
-                               scan.backward(d, dstate);
-                               add_gradient(dq, sum_parts(d.q, extents.parts(), scan.in.q.shape()));
-                               add_gradient(dk, sum_parts(d.k, extents.parts(), scan.in.k.shape()));
-                               add_gradient(dv, d.v);
-                               add_gradient(dg, d.log_decay);
-                               add_gradient(ds, dstate.s);
-                               add_gradient(dz, dstate.z);
-                               if (d.bonus.defined())
-                                 add_gradient(du, sum_parts(d.bonus, extents.batch, scan.in.bonus.shape()));
-                             });
+  auto out = tape.record_all(
+      std::move(outputs), {&input.q, &input.k, &input.v, &input.log_decay, &input.state, &input.z, &input.bonus},
+      [scan = std::move(scan), dq = input.q.gradient(), dk = input.k.gradient(), dv = input.v.gradient(),
+       dg = input.log_decay.gradient(), ds = input.state.gradient(), dz = input.z.gradient(),
+       du = input.bonus.gradient()](std::span<Tensor> dout) {
+        const Extents& extents = scan.e;
+        const ScanTensors d = scan.gradients(dout[0], dout[1], dg != nullptr);
+        ScanStates dstate = ScanStates::zeros(extents, 1, scan.normaliser);
+        if (dout[2].defined()) dstate.s = dout[2].unique();
+        if (dout[3].defined()) dstate.z = dout[3].unique();
+        scan.backward(d, dstate);
+        add_gradient(dq, sum_parts(d.q, extents.parts(), scan.in.q.shape()));
+        add_gradient(dk, sum_parts(d.k, extents.parts(), scan.in.k.shape()));
+        add_gradient(dv, d.v);
+        if (dg) dg->add(extents.constant_decay ? sum_parts(d.log_decay, extents.batch, dg->shape()) : d.log_decay);
+        add_gradient(ds, dstate.s);
+        add_gradient(dz, dstate.z);
+        if (d.bonus.defined()) add_gradient(du, sum_parts(d.bonus, extents.batch, scan.in.bonus.shape()));
+      });
   return {out[0], out[1], out[2], out[3]};
 }
 

@@ -20,7 +20,7 @@ struct OuterScanInput {
   Var q{};          ///< [B,T,H,K]; H = Hk where keys are shared
   Var k{};          ///< [B,T,Hk,K]
   Var v{};          ///< [B,T,Hs,V]
-  Var log_decay{};  ///< as Decay says; undefined for `none`
+  Var log_decay{};  ///< as Decay says, or the same for every token: [Hs], [Hs,K] or [Hs,V]; undefined for `none`
   Var state{};      ///< S before the first token, [B,Hs,K,V]; undefined: zero
   /// Also carry z_t, the same recurrence with v = 1, and return q_t . z_t (not for Decay::value, nor shared keys).
   bool normaliser = false;

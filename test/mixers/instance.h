@@ -47,6 +47,7 @@ inline std::vector<MixerVariant> mixer_variants() {
       {"rwkv7", 24, 2, {{"decay_low_rank_dim", "3"}, {"gate_low_rank_dim", "5"}, {"groupnorm_eps", "1e-5"}}},
       {"rwkv7", 24, 0, {{"head_size", "8"}}, {0, 3}},
       {"gla", 24, 3, {{"conv_size", "4"}, {"expand_k", "1"}, {"gate_logit_normalizer", "0.1"}}},
+      {"gla", 24, 3, {{"use_short_conv", "true"}, {"expand_k", "1"}, {"gate_logit_normalizer", "0.1"}}},
       {"retnet", 24, 3, {{"variant", "torchscale"}}},
       {"hgrn2", 24, 3, {}, {0, 3}},
       {"memsizer", 24, 3, {{"slots", "5"}, {"variant", "paper"}, {"keys", "fixed"}}},
@@ -63,6 +64,9 @@ inline std::vector<MixerVariant> mixer_variants() {
       {"synthesizer", 24, 3, {{"variant", "factorized"}, {"rank", "5"}}},
       {"synthesizer", 24, 3, {{"variant", "factorized"}, {"fixed", "true"}}},
       {"synthesizer", 24, 3, {{"variant", "dense"}}},
+      {"rwkv5", 24, 3, {{"version", "5.1"}}},
+      {"rwkv5", 24, 2, {{"version", "r3r2"}}},
+      {"rwkv6", 24, 2, {{"mix_low_rank_dim", "5"}, {"decay_low_rank_dim", "3"}}},
       {"mlp", 24, 0, {{"activation", "relu2"}, {"bias", "false"}, {"hidden", "20"}}},
   };
   variants.insert(variants.end(), more.begin(), more.end());

@@ -24,8 +24,9 @@ Tensor random(const Shape& shape, std::uint64_t site, double deviation = 1) {
 struct Form {
   bool normaliser = false;
   bool bonus = false;
-  Index groups = 1;   ///< queries that read one state
-  Index sharing = 1;  ///< states that share a key and a query
+  Index groups = 1;       ///< queries that read one state
+  Index sharing = 1;      ///< states that share a key and a query
+  bool constant = false;  ///< the same decay for all tokens
 };
 
 /// Every form that a decay has.
@@ -40,6 +41,9 @@ std::vector<Form> forms_of(Decay decay) {
     forms.push_back({.sharing = 3});
     forms.push_back({.sharing = 6});  // more than are worked off together
   }
+  if (decay != Decay::none)
+    for (const bool bonus : {false, true})
+      if (!bonus || decay != Decay::value) forms.push_back({.bonus = bonus, .constant = true});
   return forms;
 }
 
@@ -59,6 +63,7 @@ struct Problem {
     v = random({b, t, h, vw}, 3);
     if (decay != Decay::none)
       g = random({b, t, h, decay == Decay::scalar ? 1 : decay == Decay::key ? kw : vw}, 4, strength);
+    if (form.constant) g = random({h, decay == Decay::scalar ? 1 : decay == Decay::key ? kw : vw}, 4, strength);
     for (Real& x : g.span()) x = -std::abs(x);
     state = random({b, h, kw, vw}, 5);
     if (form.normaliser) z = random({b, h, kw}, 6);
@@ -105,7 +110,7 @@ class HeadRecurrence {
   }
   double value(Index row, Index j) const { return p_.v.data()[(row * heads_ + head_) * vw_ + j]; }
   double factor(Index row, Index i, Index j) const {
-    const Index at = row * heads_ + head_;
+    const Index at = (p_.form.constant ? 0 : row * heads_) + head_;
     if (p_.decay == Decay::none) return 1;
     return std::exp(static_cast<double>(p_.g.data()[p_.decay == Decay::scalar ? at
                                                     : p_.decay == Decay::key  ? at * kw_ + i
@@ -306,12 +311,13 @@ TEST_CASE("outer scan step equals the scan") {
       const Index heads = p.v.extent(2), keys = p.k.extent(2);
       const Tensor state = p.state.clone(), z = p.z.defined() ? p.z.clone() : Tensor{};
       Tensor y({length, heads * form.groups, vw}), denominator({length, heads * form.groups});
-      const Index dw = p.g.defined() ? p.g.extent(3) : 0;
+      const Index dw = p.g.defined() ? p.g.extent(-1) : 0;
       std::vector<Real> factor(static_cast<std::size_t>(std::max<Index>(dw, 1)));
       for (Index t = 0; t < length; ++t)
         for (Index h = 0; h < heads; ++h) {
           const Index row = t * heads + h, key = t * keys + h / form.sharing;
-          for (Index c = 0; c < dw; ++c) factor[static_cast<std::size_t>(c)] = std::exp(p.g.data()[row * dw + c]);
+          for (Index c = 0; c < dw; ++c)
+            factor[static_cast<std::size_t>(c)] = std::exp(p.g.data()[(form.constant ? h : row) * dw + c]);
           outer_scan_step(decay, {p.q.data() + key * form.groups * kw, form.groups, kw, kw}, p.k.data() + key * kw,
                           p.v.data() + row * vw, factor.data(), {state.data() + h * kw * vw, kw, vw, vw},
                           z.defined() ? z.data() + h * kw : nullptr,
