@@ -20,13 +20,9 @@ const Names kLlamaNames{{"q_proj.weight", {"wq.weight"}},
 
 /// Mixers whose layers need more than their file says: they have a test of their own.
 const std::set<std::string> kOwnTest{
-    "deltanet", "gated_deltanet", "hgrn2", "linear_attention", "linformer", "mamba", "mamba2", "memsizer", "retnet",
-    "rfa",      "rwkv4",          "rwkv7", "synthesizer",      "t2r",
-    "aft", "deltanet", "gated_deltanet", "hgrn2", "linear_attention", "mamba", "mamba2", "retnet", "rwkv4", "rwkv7",
-};
-const std::set<std::string> kOwnTest{"deltanet", "gated_deltanet", "linear_attention", "mamba", "rwkv4", "rwkv7"};
-const std::set<std::string> kOwnTest{"linear_attention", "retnet", "hgrn2"};
-    "deltanet", "gated_deltanet", "gla", "hgrn2", "linear_attention", "mamba", "retnet", "rwkv4", "rwkv5", "rwkv6",
+    "aft",       "deltanet", "gated_deltanet", "gla",      "hgrn2",       "linear_attention",
+    "linformer", "mamba",    "mamba2",         "memsizer", "retnet",      "rfa",
+    "rwkv4",     "rwkv5",    "rwkv6",          "rwkv7",    "synthesizer", "t2r",
 };
 
 }  // namespace
