@@ -14,7 +14,7 @@ namespace {
 
 constexpr Index kTail = 64;      ///< tokens at the end that are compared
 constexpr Index kPiece = 4096;   ///< tokens read at once
-constexpr double kClose = 2e-3;  ///< of float to double, relative to the largest element
+constexpr double kClose = 1e-3;  ///< of float to double, relative to the largest element
 constexpr Index kStream = 100000;
 
 /// A kind of input: its length, and the element at (token, channel).
