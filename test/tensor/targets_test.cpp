@@ -7,6 +7,8 @@
 #include "base/rng.h"
 #include "tensor/activation.h"
 #include "tensor/kernels.h"
+#include "tensor/kernels_channel.h"
+#include "tensor/kernels_diagonal.h"
 #include "tensor/norm_rows.h"
 #include "tolerance.h"
 
@@ -64,6 +66,47 @@ std::vector<Real> all_results(std::size_t size) {
   return results;
 }
 
+/// What the kernels of scans and convolutions yield.
+std::vector<Real> scan_results() {
+  constexpr Index kTokens = 5, kStates = 3, kWidth = 48, kRow = kernels::kDiagonalTile, kBlock = kStates * kRow;
+  const Rng rng(2, 0, 0);
+  std::uint64_t drawn = 0;
+  const auto draw = [&](Index n, double sign = 0) {
+    std::vector<Real> x(static_cast<std::size_t>(n));
+    for (Real& v : x) {
+      const double value = rng.normal(drawn++);
+      v = static_cast<Real>(sign == 0 ? value : sign * std::abs(value));
+    }
+    return x;
+  };
+  const auto delta = draw(kTokens * kRow, 1), u = draw(kTokens * kRow), dy = draw(kTokens * kRow);
+  const auto b = draw(kTokens * kStates), c = draw(kTokens * kStates), rates = draw(kBlock, -1), skip = draw(kRow);
+  const kernels::DiagonalTile tile{kTokens,  kWidth,   kStates,  kRow,         delta.data(),
+                                   u.data(), b.data(), c.data(), rates.data(), skip.data()};
+  auto h = draw(kBlock), y = draw(kTokens * kRow), history = draw((kTokens + 1) * kBlock);
+  auto decays = draw(kTokens * kBlock), dh = draw(kBlock), da = draw(kBlock), dskip = draw(kRow);
+  auto ddelta = draw(kTokens * kRow), du = draw(kTokens * kRow), db = draw(kTokens * kStates), dc = db;
+  std::vector<Real> room(static_cast<std::size_t>(kernels::diagonal_room(kTokens, kStates)));
+  kernels::diagonal_forward(tile, h.data(), y.data());
+  kernels::diagonal_history(tile, history.data(), decays.data());
+  kernels::diagonal_backward(
+      tile, history.data(), decays.data(), dy.data(),
+      {dh.data(), da.data(), dskip.data(), ddelta.data(), du.data(), db.data(), dc.data(), room.data()});
+  auto step = draw(7), held = draw(7 * kStates);
+  kernels::diagonal_step(step.data(), held.data(), u.data(), delta.data(), rates.data(), b.data(), c.data(),
+                         skip.data(), 7, kStates);
+  std::vector<Real> results;
+  for (const auto* x : {&h, &y, &history, &decays, &dh, &da, &dskip, &ddelta, &du, &db, &dc, &step, &held})
+    results.insert(results.end(), x->begin(), x->end());
+  for (const Index taps : {1, 3, 4, 7}) {
+    std::vector<const Real*> rows, weights;
+    for (Index j = 0; j < taps; ++j) rows.push_back(u.data() + j), weights.push_back(dy.data() + 2 * j);
+    kernels::weighted_rows(y.data(), skip.data(), weights.data(), rows.data(), taps, kWidth + 1);
+    results.insert(results.end(), y.begin(), y.end());
+  }
+  return results;
+}
+
 void use_targets(std::int64_t targets) {
   hwy::SetSupportedTargetsForTest(targets);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
@@ -74,13 +117,19 @@ void use_targets(std::int64_t targets) {
 TEST_CASE("every instruction set that this processor has gives the same results, to rounding") {
   int compared = 0;
   for (const std::size_t size : {1u, 5u, 17u, 64u, 67u}) {
-    const std::vector<Real> widest = all_results(size);
-    for (const std::int64_t target : {HWY_EMU128, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+    const auto results_of = [size] {
+      std::vector<Real> all = all_results(size);
+      const std::vector<Real> scans = scan_results();
+      all.insert(all.end(), scans.begin(), scans.end());
+      return all;
+    };
+    const std::vector<Real> widest = results_of();
+    for (const std::int64_t target : {HWY_SCALAR, HWY_EMU128, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
       if ((hwy::SupportedTargets() & target) == 0) continue;
       CAPTURE(hwy::TargetName(target));
       CAPTURE(size);
       use_targets(target);
-      const std::vector<Real> results = all_results(size);
+      const std::vector<Real> results = results_of();
       use_targets(0);
       REQUIRE(results.size() == widest.size());
       const double tolerance = kIsDouble ? 1e-12 : 2e-5;
