@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tensor/blas.h"
+#include "tensor/decay_rows.h"
 #include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -57,8 +58,8 @@ void DeltaChunk::prepare(const DeltaRows& in) {
   for (Index r = 0; r < 2 * tokens_; ++r) {
     const bool query = r >= tokens_;
     const Index t = query ? r - tokens_ : r;
-    const Real times = query ? scale_ : general_ ? Real{-1} : in.beta(t, 0);
-    const Matrix& from = query ? in.q : general_ ? in.a : in.k;
+    const Real times = query ? scale_ : general_ ? Real{1} : in.beta(t, 0);
+    const Matrix& from = query ? in.q : general_ ? in.erase : in.k;
     scale_row_by(rows.row(r), from.row(t), key_width_, times, row_growth(r), blocks_.width());
   }
 }
@@ -70,18 +71,22 @@ std::array<DeltaChunk::Group, 2> DeltaChunk::groups_of(Index block) const {
   return {Group{begin, std::max<Index>(end - begin, 0), seen}, Group{tokens_ + first, seen - first, seen}};
 }
 
-template <typename F>
-void DeltaChunk::sweep(const DeltaRows& in, Matrix state, F&& fn) {
-  const Index width = blocks_.width();
+void DeltaChunk::enter(Index block, const DeltaRows& in, Matrix state) {
+  const Index first = first_key(block), width = blocks_.width();
   const Matrix panel = keys_by(panel_, key_width_);
+  if (block > 0) scale_rows(state, blocks_.entry(block), width);
+  for (Index m = 0; m < streams_; ++m) {
+    const Matrix mine = stream(panel, m), key = key_of(in, m);
+    if (block > 0) scale_columns(mine.slice(0, first), blocks_.entry(block), width);
+    for (Index t = first; t < end_key(block); ++t)
+      scale_row(mine.row(t), key.row(t), key_width_, blocks_.inverse(t + 1), width);
+  }
+}
+
+template <typename F>
+void DeltaChunk::sweep(const DeltaRows& in, Matrix state, bool entered, F&& fn) {
   for (Index i = 0; i < blocks_.count(); ++i) {
-    const Index first = first_key(i), end = end_key(i);
-    if (i > 0) scale_rows(state, blocks_.entry(i), width);
-    for (Index m = 0; m < streams_; ++m) {
-      const Matrix mine = stream(panel, m), key = key_of(in, m);
-      if (i > 0) scale_columns(mine.slice(0, first), blocks_.entry(i), width);
-      for (Index t = first; t < end; ++t) scale_row(mine.row(t), key.row(t), key_width_, blocks_.inverse(t + 1), width);
-    }
+    if (!entered) enter(i, in, state);
     for (const Group& group : groups_of(i))
       if (group.count > 0) fn(group);
   }
@@ -105,7 +110,7 @@ void DeltaChunk::solve(const DeltaRows& in, Matrix state, Index reading) {
   const Matrix rows = rows_by(rows_, key_width_), reads = rows_by(reads_, value_width_);
   const Matrix panel = keys_by(panel_, key_width_), writes = keys_by(writes_, value_width_);
   const Matrix scores = rows_by(scores_, keys());
-  sweep(in, state, [&](const Group& g) {
+  sweep(in, state, false, [&](const Group& g) {
     const Matrix some = rows.slice(g.row, g.row + g.count), scored = scores.slice(g.row, g.row + g.count);
     for_keys(g, [&](Index first, Index count) {
       blas::multiply_bt(scored.columns(first, first + count), some, panel.slice(first, first + count));
@@ -131,27 +136,25 @@ void DeltaChunk::forward(const DeltaRows& in, Matrix state, Matrix y) {
   solve(in, state, 2 * tokens_);
   const Matrix reads = rows_by(reads_, value_width_).slice(tokens_, 2 * tokens_);
   const Matrix panel = keys_by(panel_, key_width_), writes = keys_by(writes_, value_width_);
-  const Real* const last = blocks_.entry(blocks_.count());
   blas::multiply(reads, rows_by(scores_, keys()).slice(tokens_, 2 * tokens_), writes, 1);
   copy_rows(y, reads);
-  scale_rows(state, last, blocks_.width());
-  scale_columns(panel, last, blocks_.width());
   blas::multiply_at(state, panel, writes, 1);
+  scale_rows(state, blocks_.entry(blocks_.count()), blocks_.width());
 }
 
 void DeltaChunk::backward(const DeltaRows& in, Matrix before, Matrix after, Matrix dy, Matrix dstate,
                           const DeltaRows& din) {
   prepare(in);
   if (blocks_.width() > 0) begin_decay(after, dstate);
-  const Matrix state{state_.data(), before.rows, before.cols, before.cols};
-  copy_rows(state, before);
+  const bool whole = blocks_.count() == 1;  // then the state and the panel stay as they are
+  const Matrix state = whole ? before : Matrix{state_.data(), before.rows, before.cols, before.cols};
+  if (!whole) copy_rows(state, before);
   solve(in, state, tokens_);
   backward_writes(in, dy, dstate, din);
-
-  copy_rows(state, before);
+  if (!whole) copy_rows(state, before);
   const Matrix drows = rows_by(drows_, key_width_), dreads = rows_by(dreads_, value_width_);
   const Matrix panel = keys_by(panel_, key_width_), dscores = rows_by(dscores_, keys());
-  sweep(in, state, [&](const Group& g) {
+  sweep(in, state, whole, [&](const Group& g) {
     const Matrix some = drows.slice(g.row, g.row + g.count), scored = dscores.slice(g.row, g.row + g.count);
     blas::multiply_bt(some, dreads.slice(g.row, g.row + g.count), state);
     for_keys(g, [&](Index first, Index count) {
@@ -168,9 +171,8 @@ void DeltaChunk::backward_writes(const DeltaRows& in, Matrix dy, Matrix dstate, 
   const Matrix dreads = rows_by(dreads_, value_width_), scores = rows_by(scores_, keys());
   const Matrix panel = keys_by(panel_, key_width_), dpanel = keys_by(dpanel_, key_width_);
   const Matrix writes = keys_by(writes_, value_width_), dwrites = keys_by(dwrites_, value_width_);
-  const Real* const last = blocks_.entry(blocks_.count());
   copy_rows(dreads.slice(tokens_, 2 * tokens_), dy);
-  scale_columns(panel, last, blocks_.width());
+  scale_rows(dstate, blocks_.entry(blocks_.count()), blocks_.width());
   blas::multiply(dwrites, panel, dstate);
   const Matrix dsolved = stream(dwrites, 0);
   blas::multiply_at(dsolved, scores.slice(tokens_, 2 * tokens_).columns(0, tokens_), dy, 1);
@@ -190,8 +192,6 @@ void DeltaChunk::backward_writes(const DeltaRows& in, Matrix dy, Matrix dstate, 
   blas::multiply_bt(dscores, dreads, writes);
   clear_future(dscores);
   blas::multiply_bt(dpanel, writes, dstate);
-  scale_columns(dpanel, last, blocks_.width());
-  scale_rows(dstate, last, blocks_.width());
 }
 
 /// Gradients of the keys, and dstate from the end of the chunk to its start.
@@ -229,7 +229,7 @@ void DeltaChunk::backward_rows(const DeltaRows& in, const DeltaRows& din) {
     if (r >= tokens_) {
       scale_row_by(din.q.row(t), row, key_width_, scale_, row_growth(r), width);
     } else if (general_) {
-      scale_row_by(din.a.row(t), row, key_width_, -1, row_growth(r), width);
+      scale_row_by(din.erase.row(t), row, key_width_, 1, row_growth(r), width);
     } else {
       if (width > 0) scale_row(row, row, key_width_, row_growth(r), width);
       din.beta(t, 0) += kernels::dot(in.k.row(t), row, key_width_);
@@ -250,22 +250,27 @@ void DeltaChunk::begin_decay(Matrix after, Matrix dstate) {
 // the sum over s >= t of what c_s gets: rows drows (whatever their scale), less k dk and b db.
 void DeltaChunk::finish_decay(const DeltaRows& in, const DeltaRows& din) {
   const Matrix all = rows_by(rows_, key_width_), dall = rows_by(drows_, key_width_);
-  const auto add = [&](Real sign, const Real* x, const Real* dx) {
-    if (decay_ == Decay::scalar) {
-      decay_sum_[0] += static_cast<double>(sign * kernels::dot(x, dx, key_width_));
-    } else {
-      for (Index c = 0; c < key_width_; ++c)
-        decay_sum_[static_cast<std::size_t>(c)] += static_cast<double>(sign * x[c] * dx[c]);
-    }
+  const Index width = blocks_.width();
+  double* const sums = decay_sum_.data();
+  const auto add = [&](const Real* x, const Real* dx) {
+    if (width == 1)
+      *sums += static_cast<double>(kernels::dot(x, dx, key_width_));
+    else
+      kernels::add_products(sums, x, dx, key_width_);
+  };
+  const auto subtract = [&](const Real* x, const Real* dx) {
+    if (width == 1)
+      *sums -= static_cast<double>(kernels::dot(x, dx, key_width_));
+    else
+      kernels::subtract_products(sums, x, dx, key_width_);
   };
   for (Index t = tokens_ - 1; t >= 0; --t) {
     const Index erase = t + 1 - erase_lag();
-    if (erase < tokens_) add(1, all.row(erase), dall.row(erase));
-    add(1, all.row(tokens_ + t), dall.row(tokens_ + t));
-    add(-1, in.k.row(t), din.k.row(t));
-    if (general_) add(-1, in.b.row(t), din.b.row(t));
-    for (Index c = 0; c < blocks_.width(); ++c)
-      din.log_decay(t, c) = static_cast<Real>(decay_sum_[static_cast<std::size_t>(c)]);
+    if (erase < tokens_) add(all.row(erase), dall.row(erase));
+    add(all.row(tokens_ + t), dall.row(tokens_ + t));
+    subtract(in.k.row(t), din.k.row(t));
+    if (general_) subtract(in.write.row(t), din.write.row(t));
+    kernels::round_sums(din.log_decay.row(t), sums, width);
   }
 }
 

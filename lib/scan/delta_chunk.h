@@ -14,16 +14,17 @@ struct DeltaRows {
   Matrix k;          ///< [C,K]
   Matrix v;          ///< [C,V]
   Matrix beta;       ///< [C,1] in the delta rule, else [C,0]
-  Matrix a, b;       ///< [C,K] in the general form, else [C,0]
+  Matrix erase;      ///< [C,K] in the general form, else [C,0]
+  Matrix write;      ///< likewise
   Matrix log_decay;  ///< [C,1] or [C,K] as the decay says; [C,0] without
 };
 
 /// The products of one chunk of one head in the forms of `delta_scan`, with the workspace for them; one a thread.
 ///
-/// All that reads the state stands in one list of 2C rows: first what erases (e_t = beta_t k_t, or -a_t), then the
-/// queries. What writes is one list of keys and values: C in the delta rule (k with w_t = beta_t (v_t - k_t D_t S)),
-/// 2C in the general form (first b with u_t = a_t S, then k with v_t). With the scores of rows against keys, [L; P] and
-/// in the general form [L L'; P P'], and what the rows read of the state before the chunk, [R_e; R_q]:
+/// All that reads the state stands in one list of 2C rows: first what erases (e_t, in the delta rule beta_t k_t), then
+/// the queries. What writes is one list of keys and values: C in the delta rule (k with w_t = beta_t (v_t - k_t D_t
+/// S)), 2C in the general form (first b with u_t = -e_t S, then k with v_t). With the scores of rows against keys, [L;
+/// P] and in the general form [L L'; P P'], and what the rows read of the state before the chunk, [R_e; R_q]:
 ///   delta rule     (I + L) W = beta V - R_e;         Y = R_q + P W
 ///   general form   (I + L) U = -R_e - L' V;          Y = R_q + P U + P' V
 /// Decays scale rows and keys, block by block, relative to the block's reference. Their blocks are cut over positions:
@@ -51,9 +52,12 @@ class DeltaChunk {
   /// Tokens whose keys stand in a block.
   Index first_key(Index block) const { return std::max<Index>(blocks_.begin(block) - 1, 0); }
   Index end_key(Index block) const { return blocks_.end(block) - 1; }
-  /// Calls `fn(group)` for all groups in order, with the state and the panel at the group's reference.
+  /// Brings the state and the panel to a block's reference, and the block's keys into the panel.
+  void enter(Index block, const DeltaRows& in, Matrix state);
+  /// Calls `fn(group)` for all groups in order, with the state and the panel at the group's reference; `entered`: they
+  /// already are at that of the only block.
   template <typename F>
-  void sweep(const DeltaRows& in, Matrix state, F&& fn);
+  void sweep(const DeltaRows& in, Matrix state, bool entered, F&& fn);
   /// Calls `fn(first, count)` for the stretches of keys that a group sees.
   template <typename F>
   void for_keys(const Group& group, F&& fn) const;
@@ -76,7 +80,7 @@ class DeltaChunk {
   Matrix rows_by(std::vector<Real>& storage, Index width) const { return {storage.data(), 2 * tokens_, width, width}; }
   Matrix keys_by(std::vector<Real>& storage, Index width) const { return {storage.data(), keys(), width, width}; }
   Matrix stream(Matrix by_keys, Index m) const { return by_keys.slice(m * tokens_, (m + 1) * tokens_); }
-  Matrix key_of(const DeltaRows& in, Index m) const { return general_ && m == 0 ? in.b : in.k; }
+  Matrix key_of(const DeltaRows& in, Index m) const { return general_ && m == 0 ? in.write : in.k; }
 
   Decay decay_;
   bool general_;
