@@ -54,22 +54,22 @@ Rwkv7Keys rwkv7_keys(Tape& tape, const Var& k, const Var& rate, const Var& k_k, 
   require_shape("RWKV-7's keys: rate", rate.shape(), shape);
   if (k_k.value().count() != dim || k_a.value().count() != dim)
     throw ShapeError("RWKV-7's keys: {} channels, weights of {} and {}", dim, k_k.value().count(), k_a.value().count());
-  const Tensor read(shape), write(shape), key(shape);
+  const Tensor erase(shape), write(shape), key(shape);
   const auto row = [ks = k.value(), rates = rate.value(), kk = k_k.value(), ka = k_a.value()](Index at, Index channel) {
     return kernels::Rwkv7KeyRow{ks.data() + at, rates.data() + at, kk.data() + channel, ka.data() + channel};
   };
   for_heads(shape, [&](Index at, Index channel) {
-    kernels::rwkv7_keys(read.data() + at, write.data() + at, key.data() + at, row(at, channel), width);
+    kernels::rwkv7_keys(erase.data() + at, write.data() + at, key.data() + at, row(at, channel), width);
   });
   auto out = tape.record_all(
-      {read, write, key}, {&k, &rate, &k_k, &k_a},
+      {erase, write, key}, {&k, &rate, &k_k, &k_a},
       [row, shape, width, dim, dk = k.gradient(), drate = rate.gradient(), dk_k = k_k.gradient(), dk_a = k_a.gradient(),
        kk_shape = k_k.shape(), ka_shape = k_a.shape()](std::span<Tensor> dout) {
-        const Tensor dread = defined_or_zero(dout[0], shape), dwrite = defined_or_zero(dout[1], shape);
+        const Tensor derase = defined_or_zero(dout[0], shape), dwrite = defined_or_zero(dout[1], shape);
         const Tensor dkey = defined_or_zero(dout[2], shape), gk(shape), grate(shape);
         const WeightSums kk(shape, dim), ka(shape, dim);
         for_heads(shape, [&](Index at, Index channel) {
-          kernels::rwkv7_keys_backward(gk.data() + at, grate.data() + at, kk.row(at), ka.row(at), dread.data() + at,
+          kernels::rwkv7_keys_backward(gk.data() + at, grate.data() + at, kk.row(at), ka.row(at), derase.data() + at,
                                        dwrite.data() + at, dkey.data() + at, row(at, channel), width);
         });
         add_gradient(dk, gk);

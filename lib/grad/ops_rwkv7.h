@@ -7,8 +7,8 @@
 namespace quipu::inline QUIPU_REAL_NS {
 
 struct Rwkv7Keys {
-  Var read;   ///< -kappa, kappa = k k_k of length 1
-  Var write;  ///< kappa rate
+  Var erase;  ///< k k_k, of length 1
+  Var write;  ///< erase rate
   Var key;    ///< k (1 + (rate - 1) k_a)
 };
 Rwkv7Keys rwkv7_keys(Tape& tape, const Var& k, const Var& rate, const Var& k_k, const Var& k_a);

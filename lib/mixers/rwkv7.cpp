@@ -96,8 +96,8 @@ class Rwkv7 final : public Mixer {
                     .q = r,
                     .k = keys.key,
                     .v = v,
-                    .a = keys.read,
-                    .b = keys.write,
+                    .erase = keys.erase,
+                    .write = keys.write,
                     .log_decay = split_heads(bounded_decay(tape, map(decay_, kDecay), kStrongestDecay), heads_),
                     .state = state.real(kMemory)},
                    context.layout);
@@ -128,15 +128,15 @@ class Rwkv7 final : public Mixer {
     for (const Matrix& m : {decay, rate}) activate_into(Activation::sigmoid, m.data, m.data, n);
     kernels::scale(decay.data, -kStrongestDecay, decay.data, n);
     kernels::exp(decay.data, decay.data, n);
-    const Matrix read = take(), write = take(), key = take(), o = take();
+    const Matrix erase = take(), write = take(), key = take(), o = take();
     Real* const memory = state.writable(kMemory).data();
     for (Index at = 0; at < n; at += width_) {
       const Index channel = at % dim_;
-      kernels::rwkv7_keys(read.data + at, write.data + at, key.data + at,
+      kernels::rwkv7_keys(erase.data + at, write.data + at, key.data + at,
                           {k.data + at, rate.data + at, k_k_.value().data() + channel, k_a_.value().data() + channel},
                           width_);
       DeltaToken token{r.data + at, key.data + at, v.data + at};
-      token.a = read.data + at, token.b = write.data + at, token.decay_factor = decay.data + at;
+      token.erase = erase.data + at, token.write = write.data + at, token.decay_factor = decay.data + at;
       delta_scan_step(Decay::key, token, {memory + at * width_, width_, width_, width_}, o.data + at);
     }
     const View rows{o.data, {lanes, dim_}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scan/outer_scan.h"
+#include "tensor/decay_rows.h"
 #include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -34,19 +35,12 @@ void DecayBlocks::cut(Matrix log_decay, Index lag) {
   std::fill(sums_.begin(), sums_.end(), 0.0);
   std::fill_n(log_sums_.begin(), width_, Real{0});
   for (Index t = 1; t < rows; ++t) {
-    double lowest = 0;
-    for (Index c = 0; c < width_; ++c) {
-      double& sum = sums_[static_cast<std::size_t>(c)];
-      sum += log_decay(t - lag, c);
-      lowest = std::min(lowest, sum);
-    }
-    if (!(lowest > -static_cast<double>(kDecayRange))) {
-      push_entry([&](Index c) { return sums_[static_cast<std::size_t>(c)]; });
-      begins_.push_back(t);
-      std::fill(sums_.begin(), sums_.end(), 0.0);
-    }
-    for (Index c = 0; c < width_; ++c)
-      log_sums_[static_cast<std::size_t>(t * width_ + c)] = static_cast<Real>(sums_[static_cast<std::size_t>(c)]);
+    Real* const rounded = log_sums_.data() + t * width_;
+    if (kernels::add_to_sums(sums_.data(), rounded, log_decay.row(t - lag), -kDecayRange, width_)) continue;
+    push_entry([&](Index c) { return sums_[static_cast<std::size_t>(c)]; });
+    begins_.push_back(t);
+    std::fill(sums_.begin(), sums_.end(), 0.0);
+    std::fill_n(rounded, width_, Real{0});
   }
   begins_.push_back(rows);
   push_entry([&](Index c) { return sums_[static_cast<std::size_t>(c)]; });

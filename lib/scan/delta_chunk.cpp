@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tensor/blas.h"
+#include "tensor/decay_rows.h"
 #include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -35,220 +36,202 @@ DeltaChunk::DeltaChunk(Decay decay, bool general, Index key_width, Index value_w
       value_width_(value_width),
       streams_(general ? 2 : 1),
       scale_(scale),
-      blocks_(kDeltaChunk, decay_width(decay, key_width)) {
-  const auto sized = [](Index n) { return static_cast<std::size_t>(n); };
-  for (std::size_t m = 0; m < streams_; ++m) {
-    panel_[m].resize(sized(kDeltaChunk * key_width));
-    dpanel_[m].resize(sized(kDeltaChunk * key_width));
-    scores_[m].resize(sized(2 * kDeltaChunk * kDeltaChunk));
-    dscores_[m].resize(sized(2 * kDeltaChunk * kDeltaChunk));
-  }
-  rows_.resize(sized(2 * kDeltaChunk * key_width));
-  drows_.resize(sized(2 * kDeltaChunk * key_width));
-  reads_.resize(sized(2 * kDeltaChunk * value_width));
-  dreads_.resize(sized(2 * kDeltaChunk * value_width));
-  writes_.resize(sized(kDeltaChunk * value_width));
-  state_.resize(sized(key_width * value_width));
-  decay_sum_.resize(sized(blocks_.width()));
-  groups_.reserve(sized(2 * kDeltaChunk + 1));
-}
-
-/// What row `row` of the list is scaled by: e^{c_t}, with t the last token that it sees the decay of; null for the row
-/// that sees none of the chunk's, or where there is no decay.
-const Real* DeltaChunk::row_growth(Index row) const {
-  if (blocks_.width() == 0) return nullptr;
-  const Index token = row >= tokens_ ? row - tokens_ : general_ ? row - 1 : row;
-  return token < 0 ? nullptr : blocks_.growth(token);
+      blocks_(kDeltaChunk + 1, decay_width(decay, key_width)) {
+  const auto size = [](std::vector<Real>& storage, Index rows, Index width) {
+    storage.resize(static_cast<std::size_t>(rows * width));
+  };
+  constexpr Index kRows = 2 * kDeltaChunk;
+  const Index most_keys = streams_ * kDeltaChunk;
+  for (auto* storage : {&rows_, &drows_}) size(*storage, kRows, key_width);
+  for (auto* storage : {&reads_, &dreads_}) size(*storage, kRows, value_width);
+  for (auto* storage : {&panel_, &dpanel_}) size(*storage, most_keys, key_width);
+  for (auto* storage : {&writes_, &dwrites_}) size(*storage, most_keys, value_width);
+  for (auto* storage : {&scores_, &dscores_}) size(*storage, kRows, most_keys);
+  size(state_, key_width, value_width);
+  decay_sum_.resize(static_cast<std::size_t>(blocks_.width()));
 }
 
 void DeltaChunk::prepare(const DeltaRows& in) {
   tokens_ = in.k.rows;
-  blocks_.cut(in.log_decay);
-  list_groups();
-  const Matrix all = rows(rows_, key_width_);
+  blocks_.cut(in.log_decay, 1);
+  const Matrix rows = rows_by(rows_, key_width_);
   for (Index r = 0; r < 2 * tokens_; ++r) {
-    const Index t = r < tokens_ ? r : r - tokens_;
-    const Real* const growth = row_growth(r);
-    const Index width = growth == nullptr ? 0 : blocks_.width();
-    if (r >= tokens_)
-      scale_row_by(all.row(r), in.q.row(t), key_width_, scale_, growth, width);
-    else if (general_)
-      scale_row_by(all.row(r), in.a.row(t), key_width_, -1, growth, width);
-    else
-      scale_row_by(all.row(r), in.k.row(t), key_width_, in.beta(t, 0), growth, width);
+    const bool query = r >= tokens_;
+    const Index t = query ? r - tokens_ : r;
+    const Real times = query ? scale_ : general_ ? Real{1} : in.beta(t, 0);
+    const Matrix& from = query ? in.q : general_ ? in.erase : in.k;
+    scale_row_by(rows.row(r), from.row(t), key_width_, times, row_growth(r), blocks_.width());
   }
 }
 
-// In the general form the erasing row of token t sees the decays up to t-1 only, so that it belongs to the block of
-// t-1.
-void DeltaChunk::list_groups() {
-  groups_.clear();
-  const Index late = general_ ? 1 : 0;
-  if (general_) groups_.push_back({-1, 0, 1, 0});
-  for (Index i = 0; i < blocks_.count(); ++i) {
-    const Index begin = blocks_.begin(i), end = blocks_.end(i);
-    const Index first = begin + late, last = std::min(end + late, tokens_);
-    if (blocks_.count() == 1) {
-      groups_.push_back({i, first, 2 * tokens_ - first, end});
-    } else {
-      if (last > first) groups_.push_back({i, first, last - first, end});
-      groups_.push_back({i, tokens_ + begin, end - begin, end});
-    }
+std::array<DeltaChunk::Group, 2> DeltaChunk::groups_of(Index block) const {
+  if (blocks_.count() == 1) return {Group{0, 2 * tokens_, tokens_}, Group{}};
+  const Index lag = erase_lag(), seen = end_key(block), first = first_key(block);
+  const Index begin = std::max<Index>(blocks_.begin(block) - lag, 0), end = std::min(blocks_.end(block) - lag, tokens_);
+  return {Group{begin, std::max<Index>(end - begin, 0), seen}, Group{tokens_ + first, seen - first, seen}};
+}
+
+void DeltaChunk::enter(Index block, const DeltaRows& in, Matrix state) {
+  const Index first = first_key(block), width = blocks_.width();
+  const Matrix panel = keys_by(panel_, key_width_);
+  if (block > 0) scale_rows(state, blocks_.entry(block), width);
+  for (Index m = 0; m < streams_; ++m) {
+    const Matrix mine = stream(panel, m), key = key_of(in, m);
+    if (block > 0) scale_columns(mine.slice(0, first), blocks_.entry(block), width);
+    for (Index t = first; t < end_key(block); ++t)
+      scale_row(mine.row(t), key.row(t), key_width_, blocks_.inverse(t + 1), width);
   }
 }
 
 template <typename F>
-void DeltaChunk::sweep(const DeltaRows& in, Matrix state, F&& fn) {
-  const Index width = blocks_.width();
-  Index block = -1;
-  for (const Group& group : groups_) {
-    for (; block < group.block; ++block) {
-      const Index next = block + 1, begin = blocks_.begin(next);
-      scale_rows(state, blocks_.entry(next), width);
-      for (std::size_t m = 0; m < streams_; ++m) {
-        const Matrix panel = half(panel_[m], key_width_), key = key_of(in, m);
-        scale_columns(panel.slice(0, begin), blocks_.entry(next), width);
-        for (Index r = begin; r < blocks_.end(next); ++r)
-          scale_row(panel.row(r), key.row(r), key_width_, blocks_.inverse(r), width);
-      }
-    }
-    fn(group);
+void DeltaChunk::sweep(const DeltaRows& in, Matrix state, bool entered, F&& fn) {
+  for (Index i = 0; i < blocks_.count(); ++i) {
+    if (!entered) enter(i, in, state);
+    for (const Group& group : groups_of(i))
+      if (group.count > 0) fn(group);
   }
+}
+
+template <typename F>
+void DeltaChunk::for_keys(const Group& group, F&& fn) const {
+  if (group.tokens == tokens_) return fn(Index{0}, keys());
+  for (Index m = 0; m < streams_ && group.tokens > 0; ++m) fn(m * tokens_, group.tokens);
 }
 
 void DeltaChunk::clear_future(Matrix scores) const {
   for (Index r = 0; r < 2 * tokens_; ++r) {
     const Index seen = r < tokens_ ? r : r - tokens_ + 1;
-    std::fill(scores.row(r) + seen, scores.row(r) + tokens_, Real{0});
+    for (Index m = 0; m < streams_; ++m)
+      std::fill(scores.row(r) + m * tokens_ + seen, scores.row(r) + (m + 1) * tokens_, Real{0});
   }
 }
 
 void DeltaChunk::solve(const DeltaRows& in, Matrix state, Index reading) {
-  const Matrix all = rows(rows_, key_width_), reads = rows(reads_, value_width_), writes = half(writes_, value_width_);
-  sweep(in, state, [&](const Group& g) {
-    const Matrix some = all.slice(g.row, g.row + g.count);
-    for (std::size_t m = 0; m < streams_; ++m)
-      blas::multiply_bt(rows(scores_[m], tokens_).slice(g.row, g.row + g.count).columns(0, g.keys), some,
-                        half(panel_[m], key_width_).slice(0, g.keys));
+  const Matrix rows = rows_by(rows_, key_width_), reads = rows_by(reads_, value_width_);
+  const Matrix panel = keys_by(panel_, key_width_), writes = keys_by(writes_, value_width_);
+  const Matrix scores = rows_by(scores_, keys());
+  sweep(in, state, false, [&](const Group& g) {
+    const Matrix some = rows.slice(g.row, g.row + g.count), scored = scores.slice(g.row, g.row + g.count);
+    for_keys(g, [&](Index first, Index count) {
+      blas::multiply_bt(scored.columns(first, first + count), some, panel.slice(first, first + count));
+    });
     const Index count = std::min(g.row + g.count, reading) - g.row;
     if (count > 0) blas::multiply(reads.slice(g.row, g.row + count), some.slice(0, count), state);
   });
-  for (std::size_t m = 0; m < streams_; ++m) clear_future(rows(scores_[m], tokens_));
+  clear_future(scores);
+  const Matrix solved = stream(writes, 0), erasing = scores.slice(0, tokens_);
   for (Index t = 0; t < tokens_; ++t) {
-    kernels::scale(writes.row(t), -1, reads.row(t), value_width_);
-    if (!general_) kernels::axpy(writes.row(t), in.beta(t, 0), in.v.row(t), value_width_);
+    kernels::scale(solved.row(t), -1, reads.row(t), value_width_);
+    if (!general_) kernels::axpy(solved.row(t), in.beta(t, 0), in.v.row(t), value_width_);
   }
-  if (general_) blas::multiply(writes, half(scores_[1], tokens_), in.v, 1, -1);
-  blas::solve_unit_lower(half(scores_[0], tokens_), writes);
+  if (general_) {
+    copy_rows(stream(writes, 1), in.v);
+    blas::multiply(solved, erasing.columns(tokens_, keys()), stream(writes, 1), 1, -1);
+  }
+  blas::solve_unit_lower(erasing.columns(0, tokens_), solved);
 }
 
 void DeltaChunk::forward(const DeltaRows& in, Matrix state, Matrix y) {
   prepare(in);
   solve(in, state, 2 * tokens_);
-  const Matrix reads = rows(reads_, value_width_).slice(tokens_, 2 * tokens_);
-  const Real* const last = blocks_.entry(blocks_.count());
-  scale_rows(state, last, blocks_.width());
-  for (std::size_t m = 0; m < streams_; ++m) {
-    const Matrix panel = half(panel_[m], key_width_);
-    blas::multiply(reads, rows(scores_[m], tokens_).slice(tokens_, 2 * tokens_), value_of(in, m), 1);
-    scale_columns(panel, last, blocks_.width());
-    blas::multiply_at(state, panel, value_of(in, m), 1);
-  }
+  const Matrix reads = rows_by(reads_, value_width_).slice(tokens_, 2 * tokens_);
+  const Matrix panel = keys_by(panel_, key_width_), writes = keys_by(writes_, value_width_);
+  blas::multiply(reads, rows_by(scores_, keys()).slice(tokens_, 2 * tokens_), writes, 1);
   copy_rows(y, reads);
+  blas::multiply_at(state, panel, writes, 1);
+  scale_rows(state, blocks_.entry(blocks_.count()), blocks_.width());
 }
 
 void DeltaChunk::backward(const DeltaRows& in, Matrix before, Matrix after, Matrix dy, Matrix dstate,
                           const DeltaRows& din) {
   prepare(in);
   if (blocks_.width() > 0) begin_decay(after, dstate);
-  const Matrix state{state_.data(), before.rows, before.cols, before.cols};
-  copy_rows(state, before);
+  const bool whole = blocks_.count() == 1;  // then the state and the panel stay as they are
+  const Matrix state = whole ? before : Matrix{state_.data(), before.rows, before.cols, before.cols};
+  if (!whole) copy_rows(state, before);
   solve(in, state, tokens_);
   backward_writes(in, dy, dstate, din);
-
-  copy_rows(state, before);
-  const Matrix all = rows(drows_, key_width_), dreads = rows(dreads_, value_width_);
-  sweep(in, state, [&](const Group& g) {
-    const Matrix some = all.slice(g.row, g.row + g.count);
+  if (!whole) copy_rows(state, before);
+  const Matrix drows = rows_by(drows_, key_width_), dreads = rows_by(dreads_, value_width_);
+  const Matrix panel = keys_by(panel_, key_width_), dscores = rows_by(dscores_, keys());
+  sweep(in, state, whole, [&](const Group& g) {
+    const Matrix some = drows.slice(g.row, g.row + g.count), scored = dscores.slice(g.row, g.row + g.count);
     blas::multiply_bt(some, dreads.slice(g.row, g.row + g.count), state);
-    if (g.keys == 0) return;
-    for (std::size_t m = 0; m < streams_; ++m)
-      blas::multiply(some, rows(dscores_[m], tokens_).slice(g.row, g.row + g.count).columns(0, g.keys),
-                     half(panel_[m], key_width_).slice(0, g.keys), 1);
+    for_keys(g, [&](Index first, Index count) {
+      blas::multiply(some, scored.columns(first, first + count), panel.slice(first, first + count), 1);
+    });
   });
   backward_keys(dstate, din);
   if (blocks_.width() > 0) finish_decay(in, din);
   backward_rows(in, din);
 }
 
-/// Gradients of the writes, and through the triangular system of the reads, the scores and the values.
+/// Gradients of the writes, and through the triangular system those of the reads, the scores and the values.
 void DeltaChunk::backward_writes(const DeltaRows& in, Matrix dy, Matrix dstate, const DeltaRows& din) {
-  const Matrix dreads = rows(dreads_, value_width_), dsolved = dreads.slice(0, tokens_);
+  const Matrix dreads = rows_by(dreads_, value_width_), scores = rows_by(scores_, keys());
+  const Matrix panel = keys_by(panel_, key_width_), dpanel = keys_by(dpanel_, key_width_);
+  const Matrix writes = keys_by(writes_, value_width_), dwrites = keys_by(dwrites_, value_width_);
   copy_rows(dreads.slice(tokens_, 2 * tokens_), dy);
-  const Real* const last = blocks_.entry(blocks_.count());
-  for (std::size_t m = 0; m < streams_; ++m) scale_columns(half(panel_[m], key_width_), last, blocks_.width());
-  blas::multiply(dsolved, half(panel_[0], key_width_), dstate);
-  blas::multiply_at(dsolved, rows(scores_[0], tokens_).slice(tokens_, 2 * tokens_), dy, 1);
-  blas::solve_unit_lower_t(half(scores_[0], tokens_), dsolved);
+  scale_rows(dstate, blocks_.entry(blocks_.count()), blocks_.width());
+  blas::multiply(dwrites, panel, dstate);
+  const Matrix dsolved = stream(dwrites, 0);
+  blas::multiply_at(dsolved, scores.slice(tokens_, 2 * tokens_).columns(0, tokens_), dy, 1);
+  blas::solve_unit_lower_t(scores.slice(0, tokens_).columns(0, tokens_), dsolved);
   for (Index t = 0; t < tokens_; ++t) {
     Real* const row = dsolved.row(t);
-    if (!general_) {
-      kernels::scale(din.v.row(t), in.beta(t, 0), row, value_width_);
-      din.beta(t, 0) = kernels::dot(in.v.row(t), row, value_width_);
-    }
-    kernels::scale(row, -1, row, value_width_);  // the right side holds -R_e
+    kernels::scale(dreads.row(t), -1, row, value_width_);  // the right side holds -R_e
+    if (general_) continue;
+    kernels::scale(din.v.row(t), in.beta(t, 0), row, value_width_);
+    din.beta(t, 0) = kernels::dot(in.v.row(t), row, value_width_);
   }
   if (general_) {
-    blas::multiply(din.v, half(panel_[1], key_width_), dstate);
-    blas::multiply_at(din.v, rows(scores_[1], tokens_), dreads, 1);
+    blas::multiply_at(stream(dwrites, 1), scores.columns(tokens_, keys()), dreads, 1);
+    copy_rows(din.v, stream(dwrites, 1));
   }
-  for (std::size_t m = 0; m < streams_; ++m) {
-    const Matrix dscores = rows(dscores_[m], tokens_), dpanel = half(dpanel_[m], key_width_);
-    blas::multiply_bt(dscores, dreads, value_of(in, m));
-    clear_future(dscores);
-    blas::multiply_bt(dpanel, value_of(in, m), dstate);
-    scale_columns(dpanel, last, blocks_.width());
-  }
-  scale_rows(dstate, last, blocks_.width());
+  const Matrix dscores = rows_by(dscores_, keys());
+  blas::multiply_bt(dscores, dreads, writes);
+  clear_future(dscores);
+  blas::multiply_bt(dpanel, writes, dstate);
 }
 
 /// Gradients of the keys, and dstate from the end of the chunk to its start.
 void DeltaChunk::backward_keys(Matrix dstate, const DeltaRows& din) {
   const Index width = blocks_.width();
-  const Matrix all = rows(rows_, key_width_), dreads = rows(dreads_, value_width_);
-  for (std::size_t i = groups_.size(); i-- > 0;) {
-    const Group& g = groups_[i];
-    const Matrix some = all.slice(g.row, g.row + g.count);
-    blas::multiply_at(dstate, some, dreads.slice(g.row, g.row + g.count), 1);
-    for (std::size_t m = 0; m < streams_ && g.keys > 0; ++m)
-      blas::multiply_at(half(dpanel_[m], key_width_).slice(0, g.keys),
-                        rows(dscores_[m], tokens_).slice(g.row, g.row + g.count).columns(0, g.keys), some, 1);
-    if (g.block < 0 || (i > 0 && groups_[i - 1].block == g.block)) continue;
-    const Index begin = blocks_.begin(g.block);
-    for (std::size_t m = 0; m < streams_; ++m) {
-      const Matrix dpanel = half(dpanel_[m], key_width_), dkey = general_ && m == 0 ? din.b : din.k;
-      for (Index r = begin; r < blocks_.end(g.block); ++r)
-        scale_row(dkey.row(r), dpanel.row(r), key_width_, blocks_.inverse(r), width);
-      scale_columns(dpanel.slice(0, begin), blocks_.entry(g.block), width);
+  const Matrix rows = rows_by(rows_, key_width_), dreads = rows_by(dreads_, value_width_);
+  const Matrix dpanel = keys_by(dpanel_, key_width_), dscores = rows_by(dscores_, keys());
+  for (Index i = blocks_.count() - 1; i >= 0; --i) {
+    for (const Group& g : groups_of(i)) {
+      if (g.count == 0) continue;
+      const Matrix some = rows.slice(g.row, g.row + g.count), scored = dscores.slice(g.row, g.row + g.count);
+      blas::multiply_at(dstate, some, dreads.slice(g.row, g.row + g.count), 1);
+      for_keys(g, [&](Index first, Index count) {
+        blas::multiply_at(dpanel.slice(first, first + count), scored.columns(first, first + count), some, 1);
+      });
     }
-    scale_rows(dstate, blocks_.entry(g.block), width);
+    const Index first = first_key(i);
+    for (Index m = 0; m < streams_; ++m) {
+      const Matrix mine = stream(dpanel, m), dkey = key_of(din, m);
+      for (Index t = first; t < end_key(i); ++t)
+        scale_row(dkey.row(t), mine.row(t), key_width_, blocks_.inverse(t + 1), width);
+      if (i > 0) scale_columns(mine.slice(0, first), blocks_.entry(i), width);
+    }
+    if (i > 0) scale_rows(dstate, blocks_.entry(i), width);
   }
 }
 
-/// Gradients of what the reading rows are made of; the delta rule's keys are read and written.
+/// Gradients of what the rows are made of; the delta rule's keys both read and write.
 void DeltaChunk::backward_rows(const DeltaRows& in, const DeltaRows& din) {
-  const Matrix all = rows(drows_, key_width_);
+  const Matrix drows = rows_by(drows_, key_width_);
+  const Index width = blocks_.width();
   for (Index r = 0; r < 2 * tokens_; ++r) {
     const Index t = r < tokens_ ? r : r - tokens_;
-    const Real* const growth = row_growth(r);
-    const Index width = growth == nullptr ? 0 : blocks_.width();
-    Real* const row = all.row(r);
+    Real* const row = drows.row(r);
     if (r >= tokens_) {
-      scale_row_by(din.q.row(t), row, key_width_, scale_, growth, width);
+      scale_row_by(din.q.row(t), row, key_width_, scale_, row_growth(r), width);
     } else if (general_) {
-      scale_row_by(din.a.row(t), row, key_width_, -1, growth, width);
+      scale_row_by(din.erase.row(t), row, key_width_, 1, row_growth(r), width);
     } else {
-      if (width > 0) scale_row(row, row, key_width_, growth, width);
+      if (width > 0) scale_row(row, row, key_width_, row_growth(r), width);
       din.beta(t, 0) += kernels::dot(in.k.row(t), row, key_width_);
       kernels::axpy(din.k.row(t), in.beta(t, 0), row, key_width_);
     }
@@ -266,23 +249,28 @@ void DeltaChunk::begin_decay(Matrix after, Matrix dstate) {
 // A cumulative decay c_t stands in e^{c_t} with the rows that read at t, and in e^{-c_t} with the keys of t. dg_t is
 // the sum over s >= t of what c_s gets: rows drows (whatever their scale), less k dk and b db.
 void DeltaChunk::finish_decay(const DeltaRows& in, const DeltaRows& din) {
-  const Matrix all = rows(rows_, key_width_), dall = rows(drows_, key_width_);
-  const auto add = [&](Real sign, const Real* x, const Real* dx) {
-    if (decay_ == Decay::scalar) {
-      decay_sum_[0] += static_cast<double>(sign * kernels::dot(x, dx, key_width_));
-    } else {
-      for (Index c = 0; c < key_width_; ++c)
-        decay_sum_[static_cast<std::size_t>(c)] += static_cast<double>(sign * x[c] * dx[c]);
-    }
+  const Matrix all = rows_by(rows_, key_width_), dall = rows_by(drows_, key_width_);
+  const Index width = blocks_.width();
+  double* const sums = decay_sum_.data();
+  const auto add = [&](const Real* x, const Real* dx) {
+    if (width == 1)
+      *sums += static_cast<double>(kernels::dot(x, dx, key_width_));
+    else
+      kernels::add_products(sums, x, dx, key_width_);
+  };
+  const auto subtract = [&](const Real* x, const Real* dx) {
+    if (width == 1)
+      *sums -= static_cast<double>(kernels::dot(x, dx, key_width_));
+    else
+      kernels::subtract_products(sums, x, dx, key_width_);
   };
   for (Index t = tokens_ - 1; t >= 0; --t) {
-    const Index erase = general_ ? t + 1 : t;
-    if (erase < tokens_) add(1, all.row(erase), dall.row(erase));
-    add(1, all.row(tokens_ + t), dall.row(tokens_ + t));
-    add(-1, in.k.row(t), din.k.row(t));
-    if (general_) add(-1, in.b.row(t), din.b.row(t));
-    for (Index c = 0; c < blocks_.width(); ++c)
-      din.log_decay(t, c) = static_cast<Real>(decay_sum_[static_cast<std::size_t>(c)]);
+    const Index erase = t + 1 - erase_lag();
+    if (erase < tokens_) add(all.row(erase), dall.row(erase));
+    add(all.row(tokens_ + t), dall.row(tokens_ + t));
+    subtract(in.k.row(t), din.k.row(t));
+    if (general_) subtract(in.write.row(t), din.write.row(t));
+    kernels::round_sums(din.log_decay.row(t), sums, width);
   }
 }
 

@@ -17,17 +17,17 @@ struct Extents {
   Extents(const DeltaScanInput& in, const Layout& layout) {
     batch = layout.batch, length = layout.length;
     heads = in.v.extent(2), key_heads = in.k.extent(2), key = in.k.extent(3), value = in.v.extent(3);
-    general = in.a.defined();
+    general = in.erase.defined();
     const Shape keys{batch, length, key_heads, key};
     require_shape("delta scan: q", in.q.shape(), keys);
     require_shape("delta scan: k", in.k.shape(), keys);
     require_shape("delta scan: v", in.v.shape(), {batch, length, heads, value});
     if (heads % key_heads != 0) throw ShapeError("delta scan: {} value heads for {} key heads", heads, key_heads);
-    if (general == in.beta.defined() || general != in.b.defined() || in.decay == Decay::value)
-      throw InternalError("delta scan: wants beta, or a and b, and no decay on the value index");
+    if (general == in.beta.defined() || general != in.write.defined() || in.decay == Decay::value)
+      throw InternalError("delta scan: wants beta, or erase and write, and no decay on the value index");
     if (general) {
-      require_shape("delta scan: a", in.a.shape(), keys);
-      require_shape("delta scan: b", in.b.shape(), keys);
+      require_shape("delta scan: erase", in.erase.shape(), keys);
+      require_shape("delta scan: write", in.write.shape(), keys);
     } else {
       require_shape("delta scan: beta", in.beta.shape(), {batch, length, heads});
     }
@@ -42,10 +42,10 @@ struct Extents {
   }
 };
 
-/// The tensors of a scan; the same struct holds values and gradients. Gradients of q, k, a and b stand once a state
-/// head: `sharing` is 1 for them.
+/// The tensors of a scan; the same struct holds values and gradients. Gradients of q, k, erase and write stand once a
+/// state head: `sharing` is 1 for them.
 struct ScanTensors {
-  Tensor q, k, v, beta, a, b, log_decay;
+  Tensor q, k, v, beta, erase, write, log_decay;
   Index sharing;
 
   DeltaRows rows(const Extents& e, Index lane, Index head, const Span& span) const {
@@ -56,8 +56,8 @@ struct ScanTensors {
             keys(k),
             head_rows(v, e.heads, e.value, lane, head, span),
             head_rows(beta, e.heads, 1, lane, head, span),
-            keys(a),
-            keys(b),
+            keys(erase),
+            keys(write),
             head_rows(log_decay, e.heads, e.decay_width, lane, head, span)};
   }
 };
@@ -120,7 +120,7 @@ struct ScanBackward {
         }
       }
     }
-    for (const Tensor* x : {&d.q, &d.k, &d.v, &d.beta, &d.a, &d.b, &d.log_decay}) fill_padding(*x, layout, 0);
+    for (const Tensor* x : {&d.q, &d.k, &d.v, &d.beta, &d.erase, &d.write, &d.log_decay}) fill_padding(*x, layout, 0);
   }
 };
 
@@ -128,15 +128,15 @@ struct ScanBackward {
 
 DeltaScanOutput delta_scan(Tape& tape, const DeltaScanInput& input, const Layout& layout) {
   const Extents e(input, layout);
-  const std::initializer_list<const Var*> inputs{&input.q, &input.k, &input.v,         &input.beta,
-                                                 &input.a, &input.b, &input.log_decay, &input.state};
+  const std::initializer_list<const Var*> inputs{&input.q,     &input.k,     &input.v,         &input.beta,
+                                                 &input.erase, &input.write, &input.log_decay, &input.state};
   const bool keep = tape.needs(inputs);
   auto chunks = all_chunks(layout, kDeltaChunk);
   std::size_t longest = 0;
   for (const auto& lane : chunks) longest = std::max(longest, lane.size());
 
-  ScanTensors in{input.q.value(), input.k.value(), input.v.value(),         input.beta.value(),
-                 input.a.value(), input.b.value(), input.log_decay.value(), e.groups()};
+  ScanTensors in{input.q.value(),     input.k.value(),     input.v.value(),         input.beta.value(),
+                 input.erase.value(), input.write.value(), input.log_decay.value(), e.groups()};
   const Tensor y({e.batch, e.length, e.heads, e.value});
   const Index jobs = e.batch * e.heads, kept = static_cast<Index>(longest);
   const Shape states{e.batch, e.heads, e.key, e.value};
@@ -163,8 +163,8 @@ DeltaScanOutput delta_scan(Tape& tape, const DeltaScanInput& input, const Layout
   auto out = tape.record_all(
       {y, state}, inputs,
       [job = std::move(job), dq = input.q.gradient(), dk = input.k.gradient(), dv = input.v.gradient(),
-       dbeta = input.beta.gradient(), da = input.a.gradient(), db = input.b.gradient(), dg = input.log_decay.gradient(),
-       ds = input.state.gradient()](std::span<Tensor> dout) {
+       dbeta = input.beta.gradient(), derase = input.erase.gradient(), dwrite = input.write.gradient(),
+       dg = input.log_decay.gradient(), ds = input.state.gradient()](std::span<Tensor> dout) {
         const Extents& x = job.e;
         if (!dout[0].defined()) dout[0] = Tensor::zeros({x.batch, x.length, x.heads, x.value});
         const Tensor dstate = dout[1].defined() ? dout[1].unique() : Tensor::zeros({x.batch, x.heads, x.key, x.value});
@@ -174,8 +174,8 @@ DeltaScanOutput delta_scan(Tape& tape, const DeltaScanInput& input, const Layout
         add_gradient(dk, sum_shared(d.k, x));
         add_gradient(dv, d.v);
         add_gradient(dbeta, d.beta);
-        add_gradient(da, sum_shared(d.a, x));
-        add_gradient(db, sum_shared(d.b, x));
+        add_gradient(derase, sum_shared(d.erase, x));
+        add_gradient(dwrite, sum_shared(d.write, x));
         add_gradient(dg, d.log_decay);
         add_gradient(ds, dstate);
       });
@@ -189,12 +189,12 @@ void delta_scan_step(Decay decay, const DeltaToken& token, Matrix state, Real* y
   };
   // y first holds what the state is read with before it is changed.
   kernels::fill(y, 0, width);
-  if (token.a != nullptr) {
-    for (Index k = 0; k < state.rows; ++k) kernels::axpy(y, token.a[k], state.row(k), width);
+  if (token.erase != nullptr) {
+    for (Index k = 0; k < state.rows; ++k) kernels::axpy(y, -token.erase[k], state.row(k), width);
     for (Index k = 0; k < state.rows; ++k) {
       Real* const row = state.row(k);
       if (decay != Decay::none) kernels::scale(row, factor(k), row, width);
-      kernels::axpy(row, token.b[k], y, width);
+      kernels::axpy(row, token.write[k], y, width);
       kernels::axpy(row, token.k[k], token.v, width);
     }
   } else {

@@ -46,7 +46,8 @@ struct OuterScanOutput {
 OuterScanOutput outer_scan(Tape& tape, const OuterScanInput& input, const Layout& layout);
 
 inline constexpr Index kOuterChunk = 64;
-inline constexpr Real kDecayRange = 16;
+/// Also what RWKV-7's bounded decays sum to in a chunk of `delta_scan`, 33 states of e^-1/2 each.
+inline constexpr Real kDecayRange = 20;
 
 /// One token of the same scan, for one state head and its queries.  q: [G,K];  k: [K];  v: [V];  decay_factor: e^g, as
 /// Decay says;  S: [K,V] and z: [K] (or null), updated in place;  y: [G,V];  denominator: [G] where z is given;  bonus:

@@ -23,22 +23,22 @@ HWY_INLINE Real inverse_length(const Rwkv7KeyRow& row, Index n) {
   return 1 / std::sqrt(squares + kLeastSquare);
 }
 
-void rwkv7_keys(Real* read, Real* write, Real* key, const Rwkv7KeyRow& row, Index n) {
+void rwkv7_keys(Real* erase, Real* write, Real* key, const Rwkv7KeyRow& row, Index n) {
   const V inverse = constant(static_cast<double>(inverse_length(row, n))), one = constant(1);
   for_vectors(n, [&](auto load, auto store, Index) QUIPU_LANEWISE {
     const V k = load(row.k), rate = load(row.rate);
     const V kappa = hn::Mul(hn::Mul(k, load(row.k_k)), inverse);
-    store(hn::Neg(kappa), read);
+    store(kappa, erase);
     store(hn::Mul(kappa, rate), write);
     store(hn::Mul(k, hn::MulAdd(hn::Sub(rate, one), load(row.k_a), one)), key);
   });
 }
 
-void rwkv7_keys_backward(Real* dk, Real* drate, Real* dk_k, Real* dk_a, const Real* dread, const Real* dwrite,
+void rwkv7_keys_backward(Real* dk, Real* drate, Real* dk_k, Real* dk_a, const Real* derase, const Real* dwrite,
                          const Real* dkey, const Rwkv7KeyRow& row, Index n) {
   const Real scale = inverse_length(row, n);
   const Real along = sum_of(n, [&](auto load) QUIPU_LANEWISE {
-    const V dkappa = hn::MulSub(load(dwrite), load(row.rate), load(dread));
+    const V dkappa = hn::MulAdd(load(dwrite), load(row.rate), load(derase));
     return hn::Mul(hn::Mul(load(row.k), load(row.k_k)), dkappa);
   });
   const V inverse = constant(static_cast<double>(scale)), part = constant(static_cast<double>(along * scale));
@@ -46,7 +46,7 @@ void rwkv7_keys_backward(Real* dk, Real* drate, Real* dk_k, Real* dk_a, const Re
   for_vectors(n, [&](auto load, auto store, Index) QUIPU_LANEWISE {
     const V k = load(row.k), rate = load(row.rate), k_k = load(row.k_k), k_a = load(row.k_a), d = load(dkey);
     const V kappa = hn::Mul(hn::Mul(k, k_k), inverse), dw = load(dwrite);
-    const V dkappa = hn::MulSub(dw, rate, load(dread));
+    const V dkappa = hn::MulAdd(dw, rate, load(derase));
     const V dz = hn::Mul(inverse, hn::NegMulAdd(kappa, part, dkappa));  // of k k_k before it is brought to length 1
     const V less = hn::Sub(rate, one), along_key = hn::Mul(d, k);
     store(hn::MulAdd(d, hn::MulAdd(less, k_a, one), hn::Mul(dz, k_k)), dk);
@@ -95,12 +95,12 @@ HWY_EXPORT(rwkv7_keys_backward);
 HWY_EXPORT(rwkv7_output);
 HWY_EXPORT(rwkv7_output_backward);
 
-void rwkv7_keys(Real* read, Real* write, Real* key, const Rwkv7KeyRow& row, Index n) {
-  HWY_DYNAMIC_DISPATCH(rwkv7_keys)(read, write, key, row, n);
+void rwkv7_keys(Real* erase, Real* write, Real* key, const Rwkv7KeyRow& row, Index n) {
+  HWY_DYNAMIC_DISPATCH(rwkv7_keys)(erase, write, key, row, n);
 }
-void rwkv7_keys_backward(Real* dk, Real* drate, Real* dk_k, Real* dk_a, const Real* dread, const Real* dwrite,
+void rwkv7_keys_backward(Real* dk, Real* drate, Real* dk_k, Real* dk_a, const Real* derase, const Real* dwrite,
                          const Real* dkey, const Rwkv7KeyRow& row, Index n) {
-  HWY_DYNAMIC_DISPATCH(rwkv7_keys_backward)(dk, drate, dk_k, dk_a, dread, dwrite, dkey, row, n);
+  HWY_DYNAMIC_DISPATCH(rwkv7_keys_backward)(dk, drate, dk_k, dk_a, derase, dwrite, dkey, row, n);
 }
 void rwkv7_output(Real* o, const Rwkv7OutputRow& row, Index n) { HWY_DYNAMIC_DISPATCH(rwkv7_output)(o, row, n); }
 void rwkv7_output_backward(const Rwkv7OutputGradient& d, const Real* dout, const Rwkv7OutputRow& row, Index n) {

@@ -9,10 +9,10 @@ struct Rwkv7KeyRow {
   const Real *k, *rate;   ///< the key, and how much of what it finds is replaced (alpha, 0 to 1)
   const Real *k_k, *k_a;  ///< weights
 };
-/// kappa = k k_k, of length 1:   read = -kappa;   write = kappa alpha;   key = k (1 + (alpha - 1) k_a).
-void rwkv7_keys(Real* read, Real* write, Real* key, const Rwkv7KeyRow& row, Index n);
+/// erase = k k_k, of length 1;   write = erase alpha;   key = k (1 + (alpha - 1) k_a).
+void rwkv7_keys(Real* erase, Real* write, Real* key, const Rwkv7KeyRow& row, Index n);
 /// dk, drate: written;  dk_k, dk_a: added to.
-void rwkv7_keys_backward(Real* dk, Real* drate, Real* dk_k, Real* dk_a, const Real* dread, const Real* dwrite,
+void rwkv7_keys_backward(Real* dk, Real* drate, Real* dk_k, Real* dk_a, const Real* derase, const Real* dwrite,
                          const Real* dkey, const Rwkv7KeyRow& row, Index n);
 
 /// Output of one head: y from the memory, and the token's own key and value, weighed by s = sum r key r_k.

@@ -16,7 +16,7 @@ Tensor shares(const Shape& shape, std::uint64_t site) {
 
 const Operation kKeys = [](Tape& tape, const std::vector<Var>& in) -> std::vector<Var> {
   const Rwkv7Keys keys = rwkv7_keys(tape, in[0], in[1], in[2], in[3]);
-  return {keys.read, keys.write, keys.key};
+  return {keys.erase, keys.write, keys.key};
 };
 
 std::vector<Tensor> key_inputs() {
@@ -40,7 +40,7 @@ TEST_CASE("RWKV-7's keys are what their formula says") {
   const auto in = key_inputs();
   Tape tape(false);
   const Rwkv7Keys keys = rwkv7_keys(tape, in[0], in[1], in[2], in[3]);
-  std::vector<double> read, write, key;
+  std::vector<double> erase, write, key;
   for (Index row = 0; row < in[0].count() / 5; ++row) {
     const auto at = [&](std::size_t input, Index c) {
       return static_cast<double>(in[input].data()[input < 2 ? row * 5 + c : row % 3 * 5 + c]);
@@ -49,12 +49,12 @@ TEST_CASE("RWKV-7's keys are what their formula says") {
     for (Index c = 0; c < 5; ++c) squares += std::pow(at(0, c) * at(2, c), 2);
     for (Index c = 0; c < 5; ++c) {
       const double kappa = at(0, c) * at(2, c) / std::sqrt(squares);
-      read.push_back(-kappa), write.push_back(kappa * at(1, c));
+      erase.push_back(kappa), write.push_back(kappa * at(1, c));
       key.push_back(at(0, c) * (1 + (at(1, c) - 1) * at(3, c)));
     }
   }
   const double tolerance = kIsDouble ? 1e-14 : 1e-6;
-  CHECK(relative_error(keys.read.value().span(), read) < tolerance);
+  CHECK(relative_error(keys.erase.value().span(), erase) < tolerance);
   CHECK(relative_error(keys.write.value().span(), write) < tolerance);
   CHECK(relative_error(keys.key.value().span(), key) < tolerance);
 }

@@ -55,7 +55,7 @@ struct Problem {
       for (Index row = 0; row < a.count() / kKey; ++row) {
         const Real step = static_cast<Real>(0.5 + 0.4 * std::sin(static_cast<double>(row)));
         unit(a.data() + row * kKey);
-        for (Index c = 0; c < kKey; ++c) b.data()[row * kKey + c] = -step * a.data()[row * kKey + c];
+        for (Index c = 0; c < kKey; ++c) b.data()[row * kKey + c] = step * a.data()[row * kKey + c];
       }
     } else {
       beta = random_tensor({batch, t, heads}, 6);
@@ -89,7 +89,7 @@ struct Reference {
   std::vector<double> y, state;
 };
 
-/// One token of the obvious recurrence: S = D S + b (a S) + k v, or S = D S + beta k (v - k D S);  y += 0.7 q S.
+/// One token of the obvious recurrence: S = D S - b (a S) + k v, or S = D S + beta k (v - k D S);  y += 0.7 q S.
 void advance(const Problem& p, Index row, Index head, std::vector<double>& s, double* y) {
   constexpr Index kw = Problem::kKey, vw = Problem::kValue;
   const Index heads = p.v.extent(2), key = (row * Problem::kKeyHeads + head / p.form.groups) * kw;
@@ -108,7 +108,7 @@ void advance(const Problem& p, Index row, Index head, std::vector<double>& s, do
     for (Index i = 0; i < kw; ++i) {
       double& cell = s[static_cast<std::size_t>(i * vw + j)];
       const double value = at(p.v, own * vw + j);
-      cell += p.form.general ? at(p.b, key + i) * read + at(p.k, key + i) * value
+      cell += p.form.general ? -at(p.b, key + i) * read + at(p.k, key + i) * value
                              : at(p.beta, own) * at(p.k, key + i) * (value - read);
       y[j] += static_cast<double>(Real{0.7F}) * at(p.q, key + i) * cell;
     }
@@ -217,7 +217,7 @@ TEST_CASE("delta scan step equals the scan") {
         for (Index c = 0; c < decays; ++c) factor[static_cast<std::size_t>(c)] = std::exp(p.g.data()[own * decays + c]);
         DeltaToken token{p.q.data() + key, p.k.data() + key, p.v.data() + own * vw};
         if (form.general)
-          token.a = p.a.data() + key, token.b = p.b.data() + key;
+          token.erase = p.a.data() + key, token.write = p.b.data() + key;
         else
           token.beta = p.beta.data()[own];
         token.decay_factor = factor.data(), token.scale = Real{0.7F};
