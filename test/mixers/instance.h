@@ -46,7 +46,6 @@ inline std::vector<MixerVariant> mixer_variants() {
       {"gsa", 24, 6, {{"kv_heads", "2"}, {"slots", "7"}, {"use_short_conv", "true"}, {"conv_bias", "true"}}},
       {"rwkv7", 24, 2, {{"decay_low_rank_dim", "3"}, {"gate_low_rank_dim", "5"}, {"groupnorm_eps", "1e-5"}}},
       {"rwkv7", 24, 0, {{"head_size", "8"}}, {0, 3}},
-      {"gla", 24, 3, {{"conv_size", "4"}, {"expand_k", "1"}, {"gate_logit_normalizer", "0.1"}}},
       {"gla", 24, 3, {{"use_short_conv", "true"}, {"expand_k", "1"}, {"gate_logit_normalizer", "0.1"}}},
       {"retnet", 24, 3, {{"variant", "torchscale"}}},
       {"hgrn2", 24, 3, {}, {0, 3}},
