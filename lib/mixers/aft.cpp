@@ -5,6 +5,7 @@
 #include "mixers/registry.h"
 #include "mixers/token_cache.h"
 #include "scan/aft_window.h"
+#include "scan/positions.h"
 #include "scan/wkv4_scan.h"
 #include "tensor/activation.h"
 #include "tensor/blas.h"
@@ -120,8 +121,7 @@ class Aft final : public Mixer {
 
   void step_biased(Matrix k, Matrix v, Matrix y, Scratch& scratch, State& state) const {
     std::vector<std::int64_t>& position = state.integers(kPosition);
-    for (const std::int64_t at : position)
-      if (at >= length_) throw aft_too_long(at + 1, length_);
+    require_within("aft", position, length_);
     const Matrix bias = scratch.take(1, length_), room = scratch.take(3, dim_);
     Real *const keys = state.writable(kKeys).data(), *const values = state.writable(kValues).data();
     for (Index b = 0; b < k.rows; ++b) {

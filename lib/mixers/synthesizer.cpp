@@ -3,9 +3,9 @@
 
 #include "grad/linear_layer.h"
 #include "grad/ops_pointwise.h"
-#include "grad/ops_shape.h"
 #include "mixers/heads.h"
 #include "mixers/registry.h"
+#include "mixers/token_cache.h"
 #include "scan/position_attention.h"
 #include "scan/positions.h"
 #include "tensor/blas.h"
@@ -58,18 +58,13 @@ class Synthesizer final : public Mixer {
     PositionAttentionInput in{.table = table_.var(), .q = rows_.var(), .keys = keys_.var(), .bias = bias_.var()};
     if (kind_ == Kind::dense) in.q = split_heads(activate(tape, hidden_(tape, x), Activation::relu), heads_);
     in.v = split_heads(v_(tape, x), heads_);
-    const Index kept = *std::max_element(position.begin(), position.end());
-    if (kept > 0) {
-      std::vector<Index> picks;
-      for (const std::int64_t tokens : position) {
-        for (Index token = tokens - kept; token < tokens; ++token) picks.push_back(std::max<Index>(token, -1));
-        for (Index t = 0; t < layout.length; ++t) picks.push_back(length_ + t);
-      }
-      in.v = pick_rows(tape, state.real(kValues), in.v, picks, kept + layout.length);
-      in.past.assign(position.begin(), position.end());
-    }
+    const TokenCache cache(layout, position);
+    in.v = cache.join(tape, state.real(kValues), in.v), in.past = cache.past();
     const Var o = position_attention(tape, in, layout);
-    store(tape, in.v, kept, layout, state);
+    if (context.keep_state) {
+      state.real(kValues) = cache.keep(tape, in.v, length_);
+      position = cache.after();
+    }
     return o_(tape, join_heads(o));
   }
 
@@ -142,19 +137,6 @@ class Synthesizer final : public Mixer {
     if (bias_.bound()) std::copy_n(bias_.value().data() + h * length_, seen, logits);
     blas::multiply_vector(logits, {keys_.value().data() + h * length_ * key_, seen, key_, key_}, q,
                           bias_.bound() ? Real{1} : Real{0});
-  }
-
-  /// The cache after the batch, out of the values that it read: `kept` rows of the past, then its tokens.
-  void store(Tape& tape, const Var& v, Index kept, const Layout& layout, State& state) const {
-    std::vector<std::int64_t>& position = state.integers(kPosition);
-    advance_positions(layout, position);
-    std::vector<Index> picks(static_cast<std::size_t>(layout.batch * length_), -1);
-    for (Index b = 0; b < layout.batch; ++b) {
-      const Index tokens = position[static_cast<std::size_t>(b)], behind = kept + layout.lane_length(b);
-      for (Index token = 0; token < tokens; ++token)
-        picks[static_cast<std::size_t>(b * length_ + token)] = behind - (tokens - token);
-    }
-    state.real(kValues) = pick_rows(tape, v, {}, picks, length_);
   }
 
   Index dim_, heads_, width_, length_, key_ = 0;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "grad/ops_shape.h"
-#include "scan/layout.h"
+#include "scan/positions.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
 
@@ -22,12 +22,7 @@ class TokenCache {
   /// Of each lane, how many its last document has after the batch.
   std::vector<std::int64_t> after() const {
     std::vector<std::int64_t> tokens = before_;
-    for (Index b = 0; b < layout_.batch; ++b)
-      if (const auto spans = layout_.spans(b); !spans.empty()) {
-        const Span& last = spans.back();
-        std::int64_t& mine = tokens[static_cast<std::size_t>(b)];
-        mine = (last.fresh ? 0 : mine) + last.end - last.begin;
-      }
+    advance_positions(layout_, tokens);
     return tokens;
   }
 

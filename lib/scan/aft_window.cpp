@@ -5,6 +5,7 @@
 
 #include "base/blocks.h"
 #include "scan/head_rows.h"
+#include "scan/positions.h"
 #include "tensor/aft_tile.h"
 #include "tensor/blas.h"
 #include "tensor/kernels.h"
@@ -62,7 +63,7 @@ class AftMean {
         Document d{lane, span.begin, span.end, before, past + span.begin - before};
         d.first_block = key_blocks_;
         key_blocks_ += d.blocks();
-        if (d.last_position() > positions) throw aft_too_long(d.last_position(), positions);
+        require_within("aft", {d.last_position() - 1}, positions);
         low_ = std::min(low_, d.position), high_ = std::max(high_, d.last_position());
         documents_.push_back(d);
       }
@@ -322,14 +323,6 @@ class AftMean {
 };
 
 }  // namespace
-
-InputError aft_too_long(Index tokens, Index positions) {
-  return InputError(
-      "aft: a document of {} tokens, but there are biases for {} positions; use --set form=simple, or a longer "
-      "--seq-len "
-      "in training",
-      tokens, positions);
-}
 
 Var aft_window(Tape& tape, const AftWindowInput& in, const Layout& layout) {
   AftMean mean(in, layout);

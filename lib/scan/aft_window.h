@@ -29,7 +29,4 @@ inline constexpr Index kAftTile = 64;
 /// room for 3 D numbers. Over threads where there is enough to do.
 void aft_window_step(Matrix k, Matrix v, Real* bias, Real* y, Real* scratch);
 
-/// The error of a document that is longer than the positions there are.
-InputError aft_too_long(Index tokens, Index positions);
-
 }  // namespace quipu::inline QUIPU_REAL_NS
