@@ -23,8 +23,6 @@ const std::set<std::string> kOwnTest{
     "aft",       "deltanet", "gated_deltanet", "gla",      "hgrn2",       "linear_attention",
     "linformer", "mamba",    "mamba2",         "memsizer", "retnet",      "rfa",
     "rwkv4",     "rwkv5",    "rwkv6",          "rwkv7",    "synthesizer", "t2r",
-    "deltanet", "gated_deltanet", "gla",   "hgrn2", "linear_attention", "mamba", "mamba2", "retnet",
-    "rwkv4",    "rwkv5",          "rwkv6", "rwkv7",
 };
 
 }  // namespace
