@@ -35,7 +35,7 @@ class ConvProjection {
 
   /// Adds the convolution's leaf, if there is one.
   void add_state(State& state, const std::string& name, Index lanes) const {
-    if (convolved_) state.add_real(name, fmt::format("{} C", conv_.width() - 1), conv_.initial_state(lanes));
+    if (convolved_) state.add_real(name, "(W-1) C", conv_.initial_state(lanes));
   }
   /// As NAME_proj.weight and NAME_conv1d.weight.
   void visit(const ParameterVisitor& visitor, const std::string& name) {

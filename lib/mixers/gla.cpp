@@ -104,7 +104,7 @@ class GatedLinearAttention final : public Mixer {
     State state;
     state.add_real("S", "H K V", Tensor::zeros({lanes, heads_, key_, value_}));
     for (std::size_t i = 0; i < convs_.size(); ++i)
-      state.add_real(kConvLeaves[i], fmt::format("{} C", convs_[i].width() - 1), convs_[i].initial_state(lanes));
+      state.add_real(kConvLeaves[i], "(W-1) C", convs_[i].initial_state(lanes));
     return state;
   }
 

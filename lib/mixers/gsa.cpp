@@ -130,9 +130,9 @@ class GatedSlotAttention final : public Mixer {
     state.add_real("hk", "H K M", Tensor::zeros({lanes, kv_heads_, width_, slots_}));
     state.add_real("hv", "H M V", Tensor::zeros({lanes, kv_heads_, slots_, width_}));
     if (convolved_) {
-      state.add_real("conv_q", "(W-1) D", q_conv_.initial_state(lanes));
-      state.add_real("conv_k", "(W-1) D", k_conv_.initial_state(lanes));
-      state.add_real("conv_v", "(W-1) D", v_conv_.initial_state(lanes));
+      state.add_real("conv_q", "(W-1) C", q_conv_.initial_state(lanes));
+      state.add_real("conv_k", "(W-1) C", k_conv_.initial_state(lanes));
+      state.add_real("conv_v", "(W-1) C", v_conv_.initial_state(lanes));
     }
     return state;
   }
