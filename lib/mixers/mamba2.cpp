@@ -2,9 +2,9 @@
 
 #include "grad/linear_layer.h"
 #include "grad/ops_broadcast.h"
-#include "grad/ops_rows.h"
 #include "grad/ops_norm.h"
 #include "grad/ops_pointwise.h"
+#include "grad/ops_rows.h"
 #include "mixers/heads.h"
 #include "mixers/registry.h"
 #include "mixers/short_conv_layer.h"

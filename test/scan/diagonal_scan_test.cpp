@@ -140,6 +140,8 @@ TEST_CASE("diagonal scan: the same for any number of threads") {
   check_threads(p.op(), p.inputs());
 }
 
+TEST_CASE("diagonal scan: a stream of 100,000 tokens") { check_forward(Problem(Layout::plain(1, 100000), 5, 2, 0.01)); }
+
 TEST_CASE("diagonal scan: gradients of a long stream") {
   const Problem p(Layout::plain(1, 20 * kChunk + 3), 17, 3, 0.01);
   check_forward(p);
