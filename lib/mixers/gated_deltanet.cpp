@@ -3,6 +3,7 @@
 #include "mixers/delta_inputs.h"
 #include "mixers/gated_output.h"
 #include "mixers/registry.h"
+#include "mixers/time_step.h"
 #include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -54,14 +55,6 @@ void rate_start(std::span<Real> values, const Rng& rng) {
     values[i] = static_cast<Real>(std::log(std::max(16 * rng.uniform(i), 1e-6)));
 }
 
-/// softplus^-1 of steps that are log-uniform in [0.001, 0.1).
-void step_start(std::span<Real> values, const Rng& rng) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double step = std::exp(std::log(0.001) + rng.uniform(i) * std::log(100.0));
-    values[i] = static_cast<Real>(step + std::log(-std::expm1(-step)));
-  }
-}
-
 /// Gated DeltaNet: the delta rule over a memory that also fades.
 ///   q, k, v, beta as in DeltaNet;  g = -e^{A_log} softplus(W_a x + dt_bias), one a value head
 ///   S_t = (I - beta_t k_t k_t^T) e^{g_t} S_{t-1} + beta_t k_t v_t^T;   o_t = K^-1/2 q_t S_t
@@ -88,7 +81,7 @@ class GatedDeltaNet final : public Mixer {
     out_ = GatedOutput(dim, heads, value, "o_norm", gate);
     a_ = Linear(heads, dim, normal(0.02));
     rate_ = undecayed({heads}, rate_start);
-    step_ = undecayed({heads}, step_start);
+    step_ = undecayed({heads}, time_step_biases());
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {

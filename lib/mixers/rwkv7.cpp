@@ -24,21 +24,6 @@ constexpr const char* kUseNames[kUses] = {"x_r", "x_w", "x_k", "x_v", "x_a", "x_
 /// e^{-1/2}: log decays lie between this with a minus and 0.
 const Real kStrongestDecay = static_cast<Real>(std::exp(-0.5));
 
-/// A head's width: `head_size`, or what the heads leave it.
-Index head_size(const MixerSpec& spec) {
-  constexpr Index kPublished = 64;
-  Index fitting = std::min(kPublished, spec.dim);
-  while (spec.dim % fitting != 0) --fitting;
-  if (spec.heads > 0) fitting = spec.dim / checked_heads(spec, 1);
-  const Index width = spec.options.integer("head_size", fitting, 1, "width of a head (K = V)");
-  if (spec.dim % width != 0) throw UsageError("--set head_size={}: does not divide the width {}", width, spec.dim);
-  if (spec.heads > 0 && width != fitting)
-    throw UsageError("--set head_size={}: {} heads at width {} have {}", width, spec.heads, spec.dim, fitting);
-  if (spec.heads == 0 && width == fitting && fitting != kPublished)
-    spec.options.note(fmt::format("head_size {} instead of {} at width {}", width, kPublished, spec.dim));
-  return width;
-}
-
 /// -1 to 1 along each head, slow in its middle.
 double zigzag(double channel, Index width) {
   if (width < 2) return 0;
@@ -57,7 +42,8 @@ double zigzag(double channel, Index width) {
 /// State: S [B,H,K,V], x_prev [B,D]. Source: arXiv:2503.14456; parameters are called as in the published code.
 class Rwkv7 final : public Mixer {
  public:
-  explicit Rwkv7(const MixerSpec& spec) : dim_(spec.dim), width_(head_size(spec)), heads_(dim_ / width_) {
+  explicit Rwkv7(const MixerSpec& spec)
+      : dim_(spec.dim), heads_(heads_of_size(spec, 64, "head_size", "width of a head (K = V)")), width_(dim_ / heads_) {
     norm_eps_ = spec.options.real("groupnorm_eps", 64e-5, "epsilon of the heads' norm");
     first_ = spec.site.layer == 0;
     make_shifts(spec.site);
@@ -239,7 +225,7 @@ class Rwkv7 final : public Mixer {
     }
   }
 
-  Index dim_, width_, heads_;
+  Index dim_, heads_, width_;
   double norm_eps_ = 64e-5;
   bool first_ = false;  ///< of the model: there is nothing to mix into its values
   Parameter shift_[kUses];

@@ -174,6 +174,13 @@ TEST_CASE("delta scan stays exact where all keys are equal") {
     }
 }
 
+TEST_CASE("delta scan stays right over a long stream") {
+  for (const Form& form : {Form{Decay::none, false}, {Decay::scalar, false}, {Decay::key, true}}) {
+    CAPTURE(form.text());
+    check_forward(Problem(form, Layout::plain(1, 20000), 0.02), 4 * kTolerance);
+  }
+}
+
 TEST_CASE("delta scan starts anew at documents and never reads padding") {
   const Layout layout{3, 100, {100, 70, 0}, {{0, 1, 40, 99}, {65}, {}}};
   for (const Form& form : all_forms()) {

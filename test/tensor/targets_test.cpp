@@ -6,14 +6,38 @@
 
 #include "base/rng.h"
 #include "tensor/activation.h"
+#include "tensor/decay_rows.h"
 #include "tensor/kernels.h"
 #include "tensor/kernels_channel.h"
 #include "tensor/kernels_diagonal.h"
 #include "tensor/norm_rows.h"
+#include "tensor/rwkv7_rows.h"
 #include "tolerance.h"
 
 namespace quipu {
 namespace {
+
+/// RWKV-7's keys and output, and their gradients, from three rows of numbers.
+void keep_rwkv7(const std::vector<Real>& a, const std::vector<Real>& b, const std::vector<Real>& w,
+                std::vector<Real>& results) {
+  const auto n = static_cast<Index>(a.size());
+  std::vector<std::vector<Real>> out(6, std::vector<Real>(a.size(), Real{0.5}));
+  const auto keep_all = [&] {
+    for (const auto& v : out) results.insert(results.end(), v.begin(), v.end());
+  };
+  const kernels::Rwkv7KeyRow keys{a.data(), b.data(), w.data(), a.data()};
+  kernels::rwkv7_keys(out[0].data(), out[1].data(), out[2].data(), keys, n);
+  keep_all();
+  kernels::rwkv7_keys_backward(out[0].data(), out[1].data(), out[2].data(), out[3].data(), a.data(), b.data(), w.data(),
+                               keys, n);
+  keep_all();
+  const kernels::Rwkv7OutputRow row{a.data(), b.data(), w.data(), a.data(), b.data(), w.data()};
+  kernels::rwkv7_output(out[0].data(), row, n);
+  keep_all();
+  kernels::rwkv7_output_backward(
+      {out[0].data(), out[1].data(), out[2].data(), out[3].data(), out[4].data(), out[5].data()}, a.data(), row, n);
+  keep_all();
+}
 
 /// Everything that the kernels yield for one length, in one array.
 std::vector<Real> all_results(std::size_t size) {
@@ -56,6 +80,14 @@ std::vector<Real> all_results(std::size_t size) {
   kernels::norm_row_weights(y.data(), z.data(), b.data(), a.data(), by, n);
   keep(y);
   keep(z);
+  keep_rwkv7(a, b, w, results);
+  std::vector<double> totals(size, 0.5);
+  results.push_back(kernels::add_to_sums(totals.data(), y.data(), a.data(), -4, n) ? 1 : 0);
+  keep(y);
+  kernels::add_products(totals.data(), a.data(), b.data(), n);
+  kernels::subtract_products(totals.data(), b.data(), w.data(), n);
+  kernels::round_sums(y.data(), totals.data(), n);
+  keep(y);
   for (const Real value : {kernels::dot(a.data(), b.data(), n), kernels::sum(a.data(), n), kernels::max(a.data(), n),
                            kernels::sum_of_squares(a.data(), n), sums.plain, sums.against})
     results.push_back(value);
