@@ -1,8 +1,10 @@
 #include "scan/outer_chunk.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "tensor/blas.h"
+#include "tensor/decay_rows.h"
 #include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -116,18 +118,14 @@ Matrix OuterChunk::all_scores(std::vector<Real>& storage, Index head) const {
 // sum_v S dS for a decay on the key index, sum_k for one on the value index, the sum of both for a scalar.
 void OuterChunk::read_state_gradient(OuterState after, OuterState dstate) {
   std::fill(decay_sum_.begin(), decay_sum_.end(), 0.0);
-  const Index width = blocks_.width();
   for (Index k = 0; k < after.s.rows; ++k) {
-    double row_sum = 0;
-    for (Index v = 0; v < after.s.cols; ++v) {
-      const double product = static_cast<double>(after.s(k, v)) * dstate.s(k, v);
-      if (decay_ == Decay::value)
-        decay_sum_[static_cast<std::size_t>(v)] += product;
-      else
-        row_sum += product;
+    if (decay_ == Decay::value) {
+      kernels::add_products(decay_sum_.data(), after.s.row(k), dstate.s.row(k), after.s.cols);
+      continue;
     }
-    if (after.z != nullptr) row_sum += static_cast<double>(after.z[k]) * dstate.z[k];
-    if (decay_ != Decay::value) decay_sum_[static_cast<std::size_t>(width == 1 ? 0 : k)] += row_sum;
+    double& sum = decay_sum_[static_cast<std::size_t>(decay_ == Decay::scalar ? 0 : k)];
+    sum += static_cast<double>(kernels::dot(after.s.row(k), dstate.s.row(k), after.s.cols));
+    if (after.z != nullptr) sum += static_cast<double>(after.z[k]) * static_cast<double>(dstate.z[k]);
   }
 }
 
@@ -135,23 +133,28 @@ void OuterChunk::read_state_gradient(OuterState after, OuterState dstate) {
 // A lagging read of row t comes before its decay.
 void OuterChunk::backward_decay(Matrix dlog_decay, Matrix minus, Matrix dminus, std::span<const Matrix> plus,
                                 std::span<const Matrix> dplus) {
-  const Index width = blocks_.width();
+  const Index width = blocks_.width(), n = minus.cols;
   const bool constant = dlog_decay.stride == 0;
+  double* const sum = decay_sum_.data();
   std::fill(decay_total_.begin(), decay_total_.end(), 0.0);
-  const auto sum = [&](Index c) -> double& { return decay_sum_[static_cast<std::size_t>(width == 1 ? 0 : c)]; };
   const auto read = [&](Index t) {
-    for (std::size_t g = 0; g < plus.size(); ++g)
-      for (Index c = 0; c < minus.cols; ++c) sum(c) += static_cast<double>(plus[g](t, c)) * dplus[g](t, c);
+    for (std::size_t g = 0; g < plus.size(); ++g) {
+      if (width == 1)
+        *sum += static_cast<double>(kernels::dot(plus[g].row(t), dplus[g].row(t), n));
+      else
+        kernels::add_products(sum, plus[g].row(t), dplus[g].row(t), n);
+    }
   };
   for (Index t = rows_ - 1; t >= 0; --t) {
-    for (Index c = 0; c < minus.cols; ++c) sum(c) -= static_cast<double>(minus(t, c)) * dminus(t, c);
+    if (width == 1)
+      *sum -= static_cast<double>(kernels::dot(minus.row(t), dminus.row(t), n));
+    else
+      kernels::subtract_products(sum, minus.row(t), dminus.row(t), n);
     if (lag_ == 0) read(t);
-    for (Index c = 0; c < width; ++c) {
-      if (constant)
-        decay_total_[static_cast<std::size_t>(c)] += sum(c);
-      else
-        dlog_decay(t, c) = static_cast<Real>(sum(c));
-    }
+    if (constant)
+      std::transform(sum, sum + width, decay_total_.begin(), decay_total_.begin(), std::plus<>());
+    else
+      kernels::round_sums(dlog_decay.row(t), sum, width);
     if (lag_ == 1) read(t);
   }
   for (Index c = 0; c < width && constant; ++c)
@@ -169,20 +172,17 @@ void OuterChunk::forward_bonus(const OuterChunkInput& in, const OuterChunkOutput
 
 void OuterChunk::backward_bonus(const OuterChunkInput& in, const OuterChunkOutput& dout, const OuterChunkInput& din) {
   const Index key = in.k.cols, value = in.v[0].cols;
+  Real* const product = z_.data();
   for (std::size_t g = 0; g < in.q.size(); ++g)
     for (Index t = 0; t < rows_; ++t) {
       const Real *const q = in.q[g].row(t), *const k = in.k.row(t), *const dy = dout.y[g].row(t);
       const Real dweight = kernels::dot(dy, in.v[0].row(t), value);
-      Real weight = 0;
-      Real *const dq = din.q[g].row(t), *const dk = din.k.row(t);
-      for (Index c = 0; c < key; ++c) {
-        const Real u = in.bonus[c];
-        weight += q[c] * u * k[c];
-        dq[c] += dweight * u * k[c];
-        dk[c] += dweight * u * q[c];
-        din.bonus[c] += dweight * q[c] * k[c];
-      }
-      kernels::axpy(din.v[0].row(t), weight, dy, value);
+      kernels::multiply(product, k, in.bonus, key);
+      kernels::axpy(din.v[0].row(t), kernels::dot(q, product, key), dy, value);
+      kernels::axpy(din.q[g].row(t), dweight, product, key);
+      kernels::scale(product, dweight, q, key);
+      kernels::multiply_add(din.k.row(t), product, in.bonus, key);
+      kernels::multiply_add(din.bonus, product, k, key);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/blocks.h"
+#include "base/flush_denormals.h"
 #include "scan/outer_chunk.h"
 #include "tensor/kernels.h"
 
@@ -175,6 +176,7 @@ struct Scan {
   void forward() const {
 #pragma omp parallel
     {
+      const FlushDenormals flush;
       OuterChunk chunk = worker();
 #pragma omp for schedule(dynamic)
       for (Index index = 0; index < e.jobs(); ++index) {
@@ -196,6 +198,7 @@ struct Scan {
   void backward(const ScanTensors& d, const ScanStates& dstate) const {
 #pragma omp parallel
     {
+      const FlushDenormals flush;
       OuterChunk chunk = worker();
 #pragma omp for schedule(dynamic)
       for (Index index = 0; index < e.jobs(); ++index) {
@@ -295,6 +298,7 @@ OuterScanOutput outer_scan(Tape& tape, const OuterScanInput& input, const Layout
 
 void outer_scan_step(Decay decay, Matrix q, const Real* k, const Real* v, const Real* decay_factor, Matrix state,
                      Real* z, Matrix y, Real* denominator, const Real* bonus) {
+  const FlushDenormals flush;
   const Index width = state.cols;
   const auto read = [&] {
     for (Index g = 0; g < q.rows; ++g) {
