@@ -107,7 +107,10 @@ class Linformer final : public Mixer {
   Memory memory() const override { return Memory::fixed_length; }
   double mixing_cost(Index) const override { return static_cast<double>(4 * slots_ * dim_); }
   BlockDefaults block() const override {
-    return {.channel_mixer = "mlp", .norm = "layernorm", .positions = "sinusoidal"};
+    return {.channel_mixer = "mlp",
+            .norm = "layernorm",
+            .positions = "sinusoidal",
+            .embedding = embedding_beside_sinusoids};
   }
 
  private:

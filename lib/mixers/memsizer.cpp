@@ -151,7 +151,11 @@ class MemSizer final : public Mixer {
     return static_cast<double>((keys_ == Keys::input ? 4 : 2) * slots_ * dim_);
   }
   BlockDefaults block() const override {
-    return {.channel_mixer = "mlp", .norm = "layernorm", .positions = "sinusoidal", .tied_head = true};
+    return {.channel_mixer = "mlp",
+            .norm = "layernorm",
+            .positions = "sinusoidal",
+            .tied_head = true,
+            .embedding = embedding_beside_sinusoids};
   }
 
  private:

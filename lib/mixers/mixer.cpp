@@ -1,6 +1,7 @@
 #include "mixers/mixer.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace quipu::inline QUIPU_REAL_NS {
 
@@ -10,6 +11,8 @@ Matrix Scratch::take(Index rows, Index cols) {
   if (!piece.defined() || piece.count() < rows * cols) piece = Tensor({rows * cols});
   return {piece.data(), rows, cols, cols};
 }
+
+Initializer embedding_beside_sinusoids(Index, Index dim) { return normal(1 / std::sqrt(static_cast<double>(dim))); }
 
 Index checked_heads(const MixerSpec& spec, Index standard) {
   const Index heads = spec.heads > 0 ? spec.heads : standard;

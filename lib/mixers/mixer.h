@@ -103,6 +103,9 @@ class Mixer {
   virtual BlockDefaults block() const { return {}; }
 };
 
+/// Embeddings of deviation D^-1/2: times sqrt(D), as sinusoidal positions have them, as large as the positions.
+Initializer embedding_beside_sinusoids(Index vocab, Index dim);
+
 /// heads, or the mixer's default; throws UsageError unless it divides `dim`.
 Index checked_heads(const MixerSpec& spec, Index standard);
 /// Channels a head where all heads together have `part` of the model's width: a multiple of `step`, with a note where

@@ -96,7 +96,10 @@ class Performer final : public Mixer {
     return memory_.cost() + static_cast<double>(2 * heads_ * features_ * width_);
   }
   BlockDefaults block() const override {
-    return {.channel_mixer = "mlp", .norm = "layernorm", .positions = "sinusoidal"};
+    return {.channel_mixer = "mlp",
+            .norm = "layernorm",
+            .positions = "sinusoidal",
+            .embedding = embedding_beside_sinusoids};
   }
 
  private:

@@ -120,7 +120,10 @@ class Synthesizer final : public Mixer {
     return static_cast<double>(std::min(length, length_) * (dim_ + by_query));
   }
   BlockDefaults block() const override {
-    return {.channel_mixer = "mlp", .norm = "layernorm", .positions = "sinusoidal"};
+    return {.channel_mixer = "mlp",
+            .norm = "layernorm",
+            .positions = "sinusoidal",
+            .embedding = embedding_beside_sinusoids};
   }
 
  private:

@@ -96,7 +96,10 @@ class TransformerToRnn final : public Mixer {
 
   double mixing_cost(Index) const override { return memory_.cost() + static_cast<double>(2 * dim_ * features_); }
   BlockDefaults block() const override {
-    return {.channel_mixer = "mlp", .norm = "layernorm", .positions = "sinusoidal"};
+    return {.channel_mixer = "mlp",
+            .norm = "layernorm",
+            .positions = "sinusoidal",
+            .embedding = embedding_beside_sinusoids};
   }
 
  private:
