@@ -15,13 +15,14 @@ inline Matrix head_rows(const Tensor& x, Index heads, Index width, Index lane, I
   return {x.data() + (lane * x.extent(1) + span.begin) * stride + head * width, span.end - span.begin, width, stride};
 }
 
-/// Rows of padding in x [B,T,..] set to `value`; nothing where x is undefined.
+/// Rows of padding in x [B,T,..], or [n B,T,..], set to `value`; nothing where x is undefined.
 inline void fill_padding(const Tensor& x, const Layout& layout, Real value) {
   if (layout.lengths.empty() || !x.defined()) return;
-  const Index row = x.count() / (layout.batch * layout.length);
-  for (Index b = 0; b < layout.batch; ++b)
-    kernels::fill(x.data() + (b * layout.length + layout.lane_length(b)) * row, value,
-                  (layout.length - layout.lane_length(b)) * row);
+  const Index row = x.count() / (x.extent(0) * layout.length);
+  for (Index b = 0; b < x.extent(0); ++b) {
+    const Index used = layout.lane_length(b % layout.batch);
+    kernels::fill(x.data() + (b * layout.length + used) * row, value, (layout.length - used) * row);
+  }
 }
 
 /// Every lane's documents cut into pieces of at most `chunk` tokens.

@@ -4,6 +4,7 @@
 
 #include "base/blocks.h"
 #include "base/flush_denormals.h"
+#include "scan/head_rows.h"
 #include "scan/outer_chunk.h"
 #include "tensor/kernels.h"
 
@@ -59,14 +60,7 @@ struct Extents {
   }
 };
 
-/// Rows of one chunk of head `head` in lane `lane` of x [B,T,heads,width]; empty where x is undefined.
-Matrix head_rows(const Tensor& x, Index heads, Index width, Index lane, Index head, const Span& span) {
-  if (!x.defined()) return {nullptr, span.end - span.begin, 0, 0};
-  const Index stride = heads * width;
-  return {x.data() + (lane * x.extent(1) + span.begin) * stride + head * width, span.end - span.begin, width, stride};
-}
-
-/// The same of the log decay of one state head; a constant one is the same row again and again.
+/// `head_rows` of the log decay of one state head; a constant one is the same row again and again.
 Matrix decay_rows(const Tensor& g, const Extents& e, Index lane, Index head, const Span& span) {
   if (!e.constant_decay || !g.defined()) return head_rows(g, e.states, e.decay_width, lane, head, span);
   return {g.data() + head * e.decay_width, span.end - span.begin, e.decay_width, 0};
@@ -114,6 +108,10 @@ struct ScanStates {
     const Index count = e.batch * e.states * chunks;
     return {Tensor::zeros({count, e.key, e.value}), normaliser ? Tensor::zeros({count, e.key}) : Tensor{}, chunks};
   }
+  static ScanStates uninitialised(const Extents& e, Index chunks, bool normaliser) {
+    const Index count = e.batch * e.states * chunks;
+    return {Tensor({count, e.key, e.value}), normaliser ? Tensor({count, e.key}) : Tensor{}, chunks};
+  }
   std::vector<OuterState> of(const Extents& e, const Job& job, Index chunk = 0) const {
     std::vector<OuterState> states;
     for (Index j = 0; j < job.states; ++j) {
@@ -136,16 +134,6 @@ void clear_states(const std::vector<OuterState>& states) {
   for (const OuterState& state : states) {
     std::fill_n(state.s.data, state.s.rows * state.s.cols, Real{0});
     if (state.z != nullptr) std::fill_n(state.z, state.s.rows, Real{0});
-  }
-}
-
-/// Rows of padding in x [B,T,..] set to `value`.
-void fill_padding(const Tensor& x, const Layout& layout, Real value) {
-  if (layout.lengths.empty() || !x.defined()) return;
-  const Index row = x.count() / (x.extent(0) * layout.length);
-  for (Index b = 0; b < x.extent(0); ++b) {
-    const Index used = layout.lane_length(b % layout.batch);
-    kernels::fill(x.data() + (b * layout.length + used) * row, value, (layout.length - used) * row);
   }
 }
 
@@ -251,10 +239,8 @@ OuterScanOutput outer_scan(Tape& tape, const OuterScanInput& input, const Layout
   const Extents e(input, layout);
   Scan scan{.e = e, .decay = input.decay, .normaliser = input.normaliser, .layout = layout};
   std::size_t longest = 0;
-  for (Index b = 0; b < layout.batch; ++b) {
-    scan.chunks.push_back(layout.chunks(b, kOuterChunk));
-    longest = std::max(longest, scan.chunks.back().size());
-  }
+  scan.chunks = all_chunks(layout, kOuterChunk);
+  for (const auto& lane : scan.chunks) longest = std::max(longest, lane.size());
   scan.in = {input.q.value(),
              input.k.value(),
              input.v.value(),
@@ -264,7 +250,7 @@ OuterScanOutput outer_scan(Tape& tape, const OuterScanInput& input, const Layout
              input.normaliser ? Tensor({e.batch, e.length, e.reads()}) : Tensor{}};
   scan.last = ScanStates::zeros(e, 1, input.normaliser);
   if (tape.needs({&input.q, &input.k, &input.v, &input.log_decay, &input.state, &input.z, &input.bonus}))
-    scan.starts = ScanStates::zeros(e, static_cast<Index>(longest), input.normaliser);
+    scan.starts = ScanStates::uninitialised(e, static_cast<Index>(longest), input.normaliser);
   ScanStates& state = scan.last;
   if (input.state.defined()) std::copy_n(input.state.value().data(), state.s.count(), state.s.data());
   if (input.z.defined()) std::copy_n(input.z.value().data(), state.z.count(), state.z.data());
