@@ -17,10 +17,12 @@
 namespace quipu {
 namespace {
 
-/// RWKV-7's keys and output, and their gradients, from three rows of numbers.
-void keep_rwkv7(const std::vector<Real>& a, const std::vector<Real>& b, const std::vector<Real>& w,
-                std::vector<Real>& results) {
+/// RWKV-7's keys and output, and their gradients, from three rows of numbers, made small: gradients are sums of
+/// products of four, and what cancels in them is of their size.
+void keep_rwkv7(std::vector<Real> a, std::vector<Real> b, std::vector<Real> w, std::vector<Real>& results) {
   const auto n = static_cast<Index>(a.size());
+  kernels::scale(a.data(), Real{0.1F}, a.data(), n);
+  for (auto* row : {&b, &w}) kernels::scale(row->data(), Real{0.3F}, row->data(), n);
   std::vector<std::vector<Real>> out(6, std::vector<Real>(a.size(), Real{0.5}));
   const auto keep_all = [&] {
     for (const auto& v : out) results.insert(results.end(), v.begin(), v.end());
@@ -31,11 +33,11 @@ void keep_rwkv7(const std::vector<Real>& a, const std::vector<Real>& b, const st
   kernels::rwkv7_keys_backward(out[0].data(), out[1].data(), out[2].data(), out[3].data(), a.data(), b.data(), w.data(),
                                keys, n);
   keep_all();
-  const kernels::Rwkv7OutputRow row{a.data(), b.data(), w.data(), a.data(), b.data(), w.data()};
-  kernels::rwkv7_output(out[0].data(), row, n);
+  const kernels::Rwkv7OutputRow output{a.data(), b.data(), w.data(), a.data(), b.data(), w.data()};
+  kernels::rwkv7_output(out[0].data(), output, n);
   keep_all();
   kernels::rwkv7_output_backward(
-      {out[0].data(), out[1].data(), out[2].data(), out[3].data(), out[4].data(), out[5].data()}, a.data(), row, n);
+      {out[0].data(), out[1].data(), out[2].data(), out[3].data(), out[4].data(), out[5].data()}, a.data(), output, n);
   keep_all();
 }
 
