@@ -263,6 +263,16 @@ TEST_CASE("outer scan stays exact under strong and vanishing decay") {
       }
 }
 
+TEST_CASE("outer scan stays exact over a long stream") {
+  for (const auto& [decay, name] : kDecays)
+    for (const double strength : {1e-7, 0.01}) {
+      CAPTURE(name);
+      CAPTURE(strength);
+      const Form form{.bonus = decay == Decay::key};
+      check_forward(Problem(decay, Layout::plain(1, 20000), strength, form), 20 * kTolerance);
+    }
+}
+
 TEST_CASE("outer scan starts anew at documents and never reads padding") {
   const Layout layout{3, 100, {100, 70, 0}, {{0, 1, 40, 99}, {65}, {}}};
   for (const auto& [decay, name] : kDecays)
