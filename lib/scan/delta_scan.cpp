@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/flush_denormals.h"
 #include "scan/delta_chunk.h"
 #include "scan/head_rows.h"
 #include "tensor/kernels.h"
@@ -103,6 +104,7 @@ struct ScanBackward {
   void run(const Tensor& dy, const ScanTensors& d, const Tensor& dstate) const {
 #pragma omp parallel
     {
+      const FlushDenormals flush;
       DeltaChunk worker(decay, e.general, e.key, e.value, scale);
 #pragma omp for schedule(dynamic)
       for (Index job = 0; job < e.batch * e.heads; ++job) {
@@ -144,6 +146,7 @@ DeltaScanOutput delta_scan(Tape& tape, const DeltaScanInput& input, const Layout
   const Tensor starts = keep ? Tensor({jobs, kept, e.key, e.value}) : Tensor{};
 #pragma omp parallel
   {
+    const FlushDenormals flush;
     DeltaChunk worker(input.decay, e.general, e.key, e.value, input.scale);
 #pragma omp for schedule(dynamic)
     for (Index job = 0; job < jobs; ++job) {
@@ -183,6 +186,7 @@ DeltaScanOutput delta_scan(Tape& tape, const DeltaScanInput& input, const Layout
 }
 
 void delta_scan_step(Decay decay, const DeltaToken& token, Matrix state, Real* y) {
+  const FlushDenormals flush;
   const Index width = state.cols;
   const auto factor = [&](Index k) {
     return decay == Decay::none ? Real{1} : token.decay_factor[decay == Decay::scalar ? 0 : k];
