@@ -153,7 +153,11 @@ TEST_CASE("every instruction set that this processor has gives the same results,
   for (const std::size_t size : {1u, 5u, 17u, 64u, 67u}) {
     const auto results_of = [size] {
       std::vector<Real> all = all_results(size);
-      const std::vector<Real> scans = scan_results();
+      // A scan's results are sums that cancel: they count in units of their largest.
+      std::vector<Real> scans = scan_results();
+      Real largest = 1;
+      for (const Real x : scans) largest = std::max(largest, std::abs(x));
+      for (Real& x : scans) x /= largest;
       all.insert(all.end(), scans.begin(), scans.end());
       return all;
     };
