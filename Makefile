@@ -3,13 +3,14 @@ PREFIX ?= /usr/local
 PROGRAM_PREFIX ?=
 BUILD ?= build
 JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
 
 # The generator counts only when the folder is new; an existing one keeps its own.
 CONFIGURE = CMAKE_GENERATOR=$$(command -v ninja >/dev/null && echo Ninja || echo 'Unix Makefiles') cmake -S .
 COMPILE = cmake --build $(1) -j $(JOBS)
 CTEST = ctest --output-on-failure
 
-.PHONY: all setup demo test test-slow check asan bench install format tidy clean help
+.PHONY: all setup demo test test-slow check asan fuzz bench install format tidy clean help
 .NOTPARALLEL:
 
 all: ## build the tools into build/bin
@@ -48,6 +49,12 @@ asan: setup ## the tests under the address and undefined-behaviour sanitizers, i
 	@ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	  LSAN_OPTIONS=print_suppressions=0:suppressions=$(CURDIR)/scripts/lsan.supp $(CTEST) --test-dir build-asan
 
+fuzz: ## fuzz the readers of foreign files, FUZZ_SECONDS (60) each, in build-fuzz; needs clang
+	@scripts/setup build fuzz
+	@$(CONFIGURE) -B build-fuzz -DQUIPU_FUZZ=ON -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang --log-level=WARNING
+	@$(call COMPILE,build-fuzz)
+	@scripts/fuzz.sh build-fuzz $(FUZZ_SECONDS)
+
 bench: all ## run the benchmarks of test/bench
 	@QUIPU_BIN=$(abspath $(BUILD))/bin scripts/bench.sh
 
@@ -63,7 +70,7 @@ tidy: ## clang-tidy over lib and apps (slow; advice, not a gate)
 	@run-clang-tidy-14 -quiet -j $(JOBS) -p $(BUILD) '$(CURDIR)/(lib|apps)/'
 
 clean: ## remove the build folders
-	@rm -rf $(BUILD) build-asan
+	@rm -rf $(BUILD) build-asan build-fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile

@@ -18,7 +18,8 @@ standard output, so that `convert text -o - - < book.txt | train - -o model.h5` 
                   "A dataset with its own vocabulary, the end of the text held out:"},
                  {"convert text -o other.h5 --tokenizer corpus.h5 other.txt", "Another one with the same vocabulary:"},
                  {"convert average -o mean.h5 run1.h5 run2.h5", "The mean of two checkpoints:"},
-                 {"convert show corpus.h5", "What a file is:"}},
+                 {"convert show corpus.h5", "What a file is:"},
+                 {"convert show --verbose model.safetensors", "The tensors of a model from elsewhere:"}},
     .config_example = "[text]\ntokenizer = \"bpe:4096\"\nvalid = \"0.05\"",
 };
 
@@ -42,9 +43,14 @@ int main(int argc, char** argv) {
       average_checkpoints(checkpoints, output, {line});
       return Status::kDone;
     });
-    Command& show = tool.command("show", "say what a dataset, checkpoint or state is",
-                                 "With --verbose, also lists the data sets inside.");
-    add_argument(show.section(), "FILE", shown, true, "a dataset, checkpoint or state; - for standard input");
+    Command& show =
+        tool.command("show", "say what a file is: a dataset, checkpoint or state, or tensors of another program",
+                     "Of other programs, it knows safetensors (one file, or sharded through its index), PyTorch's "
+                     ".pth, .pt and .bin, "
+                     "rwkv.cpp's ggmf files, GGUF and NumPy's .npz, told by their content. Nothing that such a file "
+                     "says is executed. "
+                     "With --verbose, also lists the data sets or all tensors inside.");
+    add_argument(show.section(), "FILE", shown, true, "a file, or a model's folder; - for standard input");
     add_flag(show.section(), "--verify", verify, "read all of the file and check it against its digests");
     show.runs([&](const Common& common) {
       const FileDescription about = describe_file(shown, verify);

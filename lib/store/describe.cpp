@@ -3,7 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <memory>
+#include <system_error>
 
 #include "store/dataset_file.h"
 #include "store/model_file.h"
@@ -13,9 +16,7 @@ namespace quipu {
 
 namespace {
 
-using Fact = std::variant<std::int64_t, std::string>;
-
-void add_fact(FileDescription& about, std::string name, Fact fact) {
+void add_fact(FileDescription& about, std::string name, FileFact fact) {
   about.facts.emplace_back(std::move(name), std::move(fact));
 }
 
@@ -63,11 +64,51 @@ void describe_state(FileDescription& about, const H5Reader& file) {
   add_fact(about, "parameter_digest", file.text_attribute("/", "parameter_digest"));
 }
 
-}  // namespace
+/// "12 f32, 3 q8_0", the most frequent first.
+std::string types_of(const TensorList& tensors) {
+  std::map<TensorType, std::int64_t> counts;
+  for (const TensorInfo& tensor : tensors) ++counts[tensor.type];
+  std::vector<std::pair<std::int64_t, TensorType>> sorted;
+  for (const auto& [type, count] : counts) sorted.emplace_back(-count, type);
+  std::ranges::sort(sorted);
+  std::vector<std::string> parts;
+  for (const auto& [count, type] : sorted) parts.push_back(fmt::format("{} {}", -count, tensor_type_name(type)));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
 
-FileDescription describe_file(const std::string& path, bool verify) {
+FileFact metadata_fact(const MetadataValue& value) {
+  if (const auto* array = std::get_if<MetadataArray>(&value)) return fmt::format("a list of {}", array->size());
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
+  if (const auto* yes = std::get_if<bool>(&value)) return *yes;
+  return std::get<double>(value);
+}
+
+FileDescription describe_tensors(const TensorSource& source, bool verify) {
+  FileDescription about;
+  about.format = source.format();
+  about.file_bytes = source.file_bytes();
+  about.tensors = source.tensors();
+  std::uint64_t parameters = 0;
+  for (const TensorInfo& tensor : source.tensors()) {
+    parameters += tensor.elements();
+    if (verify) source.read(tensor.name);
+  }
+  add_fact(about, "parameters", static_cast<std::int64_t>(parameters));
+  add_fact(about, "tensor_count", static_cast<std::int64_t>(source.tensors().size()));
+  add_fact(about, "tensor_types", types_of(source.tensors()));
+  for (const auto& [key, value] : source.metadata().values) about.metadata.emplace_back(key, metadata_fact(value));
+  if (source.metadata().left_out > 0) {
+    add_fact(about, "metadata_left_out", static_cast<std::int64_t>(source.metadata().left_out));
+  }
+  for (const auto& [name, text] : source.metadata().texts) about.texts.emplace_back(name, text);
+  for (const auto& [name, path] : source.metadata().companions) add_fact(about, "beside_" + name, path);
+  return about;
+}
+
+FileDescription describe_hdf5(InputFile input, bool verify) {
   const auto file =
-      std::make_shared<const H5Reader>(path, std::vector{kDatasetFormat, kCheckpointFormat, kStateFormat});
+      std::make_shared<const H5Reader>(std::move(input), std::vector{kDatasetFormat, kCheckpointFormat, kStateFormat});
   if (verify) file->verify();
   FileDescription about;
   about.format = file->format();
@@ -87,6 +128,18 @@ FileDescription describe_file(const std::string& path, bool verify) {
   }
   std::ranges::sort(about.contents);
   return about;
+}
+
+}  // namespace
+
+FileDescription describe_file(const std::string& path, bool verify) {
+  std::error_code ignored;
+  if (path != "-" && std::filesystem::is_directory(path, ignored)) {
+    return describe_tensors(*open_tensor_source(path), verify);
+  }
+  InputFile input(path);
+  if (input.is_hdf5()) return describe_hdf5(std::move(input), verify);
+  return describe_tensors(*open_tensor_source(std::move(input), path), verify);
 }
 
 }  // namespace quipu

@@ -78,6 +78,30 @@ refused 1 "book.txt: " "$bin/convert" show book.txt
 head -c 3000 a.h5 >cut.h5
 refused 1 "cut.h5: " "$bin/convert" show cut.h5
 
+# show, of files of other programs: PyTorch's and NumPy's, a file of one tensor in safetensors, a pickle that would run.
+foreign=$root/test/store/foreign
+status 0 "$bin/convert" show "$foreign/zip.pt"
+said "zip.pt: a file of tensors \(PyTorch\)" out
+said "^parameters +[0-9]" out
+said "and 9 more; --verbose lists all" out
+status 0 "$bin/convert" show --verbose "$foreign/legacy.pt"
+said "^model.transposed +f32 \[6, 4\]" out
+said "^step +1,234" out
+cat "$foreign/stored.npz" | "$bin/convert" show --json - >out
+said '"name":"fortran","type":"f64","shape":\[2,3,4\],"bytes":192' out
+printf '\100\0\0\0\0\0\0\0{"w\\n":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}        1234' >one.bin
+status 0 "$bin/convert" show --verify one.bin
+said '^w\\n +f32 \[1\]' out
+mkdir folder
+cp one.bin folder/model.safetensors
+echo '{"model_type":"gsa"}' >folder/config.json
+status 0 "$bin/convert" show folder
+said "^config.json.model_type +gsa" out
+printf '{"weight_map":{"x":"../../etc/passwd"}}' >index.json
+refused 1 "which is not beside it" "$bin/convert" show index.json
+refused 1 "asks for torch.nn.modules.linear.Linear" "$bin/convert" show "$foreign/object.pt"
+refused 1 "is a folder with none of" "$bin/convert" show .
+
 # What cannot be.
 : >empty.txt
 refused 1 "empty.txt: is empty" "$bin/convert" text -o bad.h5 empty.txt
