@@ -175,7 +175,7 @@ void read_normalizer(const Json& json, ByteBpeModel& model) {
   model.form = *form;
 }
 
-std::string quoted(std::string_view text) {
+std::string pattern_of(std::string_view text) {
   std::string regex;
   for (const char c : text) {
     if (std::string_view("\\^$.[]|()?*+{}").find(c) != std::string_view::npos) regex += '\\';
@@ -192,7 +192,7 @@ std::string split_pattern(const Component& split) {
   const bool is_text = pattern.is_object() && pattern.contains("String") && pattern["String"].is_string();
   if (!is_regex && !is_text) split.refuse("a Split without a Regex or String");
   const std::string regex =
-      is_regex ? pattern["Regex"].get<std::string>() : quoted(pattern["String"].get<std::string>());
+      is_regex ? pattern["Regex"].get<std::string>() : pattern_of(pattern["String"].get<std::string>());
   const std::string behavior = split.text("behavior", "");
   if (behavior == "Isolated" || (behavior == "Removed" && split.flag("invert", false))) return regex;
   if (behavior == "Contiguous") return repeated(regex);

@@ -192,10 +192,15 @@ ByteBpeTokenizer::ByteBpeTokenizer(ByteBpeModel model)
 
 TokenMatcher ByteBpeTokenizer::matcher(bool normalized, bool special) const {
   std::vector<TokenMatcher::Token> tokens;
+  std::vector<std::string> forms;  // what normalized text has of them
+  forms.reserve(model_.added.size());
   for (const ByteBpeModel::Added& added : model_.added) {
     const bool after_form = added.normalized && !added.special;
     if (after_form != normalized || (added.special && !special)) continue;
-    tokens.push_back({model_.pieces[static_cast<std::size_t>(added.id)], added.id});
+    const std::string& piece = model_.pieces[static_cast<std::size_t>(added.id)];
+    const bool has_form = after_form && valid_utf8(piece) == piece.size();
+    forms.emplace_back(has_form ? NormalizedText(piece, model_.form, false).text() : std::string_view(piece));
+    tokens.push_back({forms.back(), added.id});
   }
   return TokenMatcher(tokens);
 }
@@ -224,7 +229,9 @@ std::size_t ByteBpeTokenizer::encode_some(std::string_view text, TextPart part,
   Run run(*this, *scratch, tokens);
   if (!model_.prefix_space || !part.begins || text.empty() || text[0] == ' ') return run.all(text, !part.ends);
   const std::size_t before = tokens.size();
-  const std::size_t done = run.all(" " + std::string(text), !part.ends);
+  std::string spaced(1, ' ');
+  spaced += text;
+  const std::size_t done = run.all(spaced, !part.ends);
   if (done > 1) return done - 1;
   tokens.resize(before);
   return 0;

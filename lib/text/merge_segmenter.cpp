@@ -90,7 +90,7 @@ void MergeSegmenter::segment_long(std::string_view word, std::vector<std::int32_
   for (std::uint32_t i = 0; i + 1 < size; ++i) {
     if (const Join join = join_at(i); join.rank != kNoRank) joins.push_back(join);
   }
-  std::priority_queue<Join> queue(std::less<>(), std::move(joins));
+  std::priority_queue<Join> queue(std::less<Join>(), std::move(joins));
   while (!queue.empty()) {
     const Join join = queue.top();
     queue.pop();

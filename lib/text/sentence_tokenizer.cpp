@@ -61,7 +61,7 @@ std::size_t SentenceTokenizer::encode_stretch(std::string_view text, TextPart pa
   if (text.empty()) return 0;
   std::string& pending = scratch.normalized;  // what is not encoded yet
   pending.clear();
-  if (part.begins && model_.dummy_prefix) pending = " ";
+  if (part.begins && model_.dummy_prefix) pending.assign(1, ' ');
   bool after_blank = part.begins && model_.remove_extra_blanks;
   std::size_t done = 0;
   for (std::size_t at = 0; at < text.size();) {

@@ -68,7 +68,7 @@ TokenizerData SubwordTokenizer::serialize() const {
   return data;
 }
 
-std::size_t SubwordTokenizer::encode_some(std::string_view text, bool complete,
+std::size_t SubwordTokenizer::encode_some(std::string_view text, TextPart part,
                                           std::vector<std::int32_t>& tokens) const {
   const auto cache = caches_.borrow();
   const auto segment = [this](std::string_view word, std::vector<std::int32_t>& out) {

@@ -97,8 +97,9 @@ inline std::string sentence_file(std::uint64_t method, bool bytes, bool remove_e
 
 inline std::vector<std::pair<std::string, float>> sentence_pieces() {
   std::vector<std::pair<std::string, float>> pieces = {
-      {"\u2581t", -1},  {"he", -2},      {"\u2581the", -3}, {"in", -4},   {"an", -5},       {"\u2581a", -6}, {"and", -7},
-      {"\u2581an", -8}, {"\u2581", -9},  {"er", -10},       {"kin", -11}, {"\u65e5\u672c", -12}, {"\u2581\u2581", -13}};
+      {"\u2581t", -1},      {"he", -2},       {"\u2581the", -3}, {"in", -4},  {"an", -5},   {"\u2581a", -6},
+      {"and", -7},          {"\u2581an", -8}, {"\u2581", -9},    {"er", -10}, {"kin", -11}, {"\u65e5\u672c", -12},
+      {"\u2581\u2581", -13}};
   for (const char c : std::string_view("abcdefghiknortu,.")) pieces.emplace_back(std::string(1, c), -20.0F);
   return pieces;
 }

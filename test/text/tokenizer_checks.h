@@ -54,10 +54,38 @@ inline void check_streaming(const Tokenizer& tokenizer, const std::string& text,
 /// A text that mixes prose, runs of blanks, marks that combine, other alphabets and bytes that are no UTF-8.
 inline std::string mixed_text(std::uint64_t seed, bool broken) {
   const Rng rng(seed, 5, rng_site("mixed_text"));
-  static const std::vector<std::string> kParts = {
-      " the", "and", " ",         "  ",      "\n",     "\n\n ", "\t",         "'s",          "don't",    "12",     "345",
-      "!?",   "...", "<|endoftext|>", "e\u0301", "\u00e9", "q\u0303\u0323", "\uac00\u11a8", "\u65e5\u672c", "\u2581", "\u3000",
-      "\u00a0", "a", "er",        "king",    " in",    "<s>",   "</s>",       "\ufb01",      "\u1100\u1161", "\u0f73", "        "};
+  static const std::vector<std::string> kParts = {" the",
+                                                  "and",
+                                                  " ",
+                                                  "  ",
+                                                  "\n",
+                                                  "\n\n ",
+                                                  "\t",
+                                                  "'s",
+                                                  "don't",
+                                                  "12",
+                                                  "345",
+                                                  "!?",
+                                                  "...",
+                                                  "<|endoftext|>",
+                                                  "e\u0301",
+                                                  "\u00e9",
+                                                  "q\u0303\u0323",
+                                                  "\uac00\u11a8",
+                                                  "\u65e5\u672c",
+                                                  "\u2581",
+                                                  "\u3000",
+                                                  "\u00a0",
+                                                  "a",
+                                                  "er",
+                                                  "king",
+                                                  " in",
+                                                  "<s>",
+                                                  "</s>",
+                                                  "\ufb01",
+                                                  "\u1100\u1161",
+                                                  "\u0f73",
+                                                  "        "};
   std::string text;
   const std::uint64_t count = 1 + rng.below(0, 40);
   for (std::uint64_t i = 1; i <= count; ++i) {
