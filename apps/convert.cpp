@@ -17,6 +17,7 @@ standard output, so that `convert text -o - - < book.txt | train - -o model.h5` 
     .examples = {{"convert text -o corpus.h5 --tokenizer bpe:4096 --valid 0.05 --test 0.05 book.txt.gz",
                   "A dataset with its own vocabulary, the end of the text held out:"},
                  {"convert text -o other.h5 --tokenizer corpus.h5 other.txt", "Another one with the same vocabulary:"},
+                 {"convert text -o gpt2.h5 --tokenizer gpt2:models/gpt2 book.txt.gz", "One with GPT-2's tokenizer:"},
                  {"convert average -o mean.h5 run1.h5 run2.h5", "The mean of two checkpoints:"},
                  {"convert show corpus.h5", "What a file is:"},
                  {"convert show --verbose model.safetensors", "The tensors of a model from elsewhere:"}},

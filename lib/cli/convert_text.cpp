@@ -20,8 +20,16 @@ character of UTF-8), and what follows is a document of its own; where documents 
 the cut falls into stays whole, before it.
 
 A tokenizer is learned from the training split alone. bytes: 256 tokens; words[:N]: blank-separated words, the N most
-frequent, with one token for the end of a line; bpe:N and unigram:N: N pieces, lossless; or a dataset or a checkpoint,
-whose tokenizer is used.)";
+frequent, with one token for the end of a line; bpe:N and unigram:N: N pieces, lossless.
+
+Or a tokenizer is taken as it is: that of a dataset or a checkpoint, or one that another program made, told from its
+content: GPT-2's vocab.json and merges.txt (gpt2:DIR, or either file), a tokenizer.json of Hugging Face with byte-level
+BPE (GPT-2, GPT-NeoX, Pythia, Mamba, RWKV-4, Llama 3, Qwen), the vocabulary of RWKV's World models, a SentencePiece
+.model, llama2.c's tokenizer.bin, or a folder with one of them. What such a file asks for that is not read here is
+refused by its name. These end each document with their token for that, where they have one. A tokenizer that
+normalizes text, or that has no token for some characters, does not give back exactly the text it was given.
+
+Strings such as <|endoftext|> in a text are text; with --special-tokens they are the special tokens they stand for.)";
 
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789.") == text.npos && text.find_first_of("0123456789") < 2;
@@ -85,7 +93,9 @@ void add_convert_text(Command& tool, ConvertTextOptions& o, const std::string& l
   const Section main = text.section();
   add_arguments(main, "FILE", o.files, false, "training text, plain or gzip; - for standard input");
   required(add_text(main, "-o,--output", o.spec.output, "DATA.h5", "the dataset; - for standard output"));
-  add_text(main, "--tokenizer", o.spec.tokenizer, "bytes|words[:N]|bpe:N|unigram:N|FILE", "how text becomes tokens");
+  add_text(main, "--tokenizer", o.spec.tokenizer, "bytes|words[:N]|bpe:N|unigram:N|FILE|DIR",
+           "how text becomes tokens");
+  add_flag(main, "--special-tokens", o.spec.special_tokens, "read strings that stand for special tokens as these");
   add_choice(main, "--documents", o.documents, {"file", "line", "blank"},
              "what a document is: a file, a line, or a paragraph (up to the blank lines behind it)");
   add_text(main, "--valid", o.valid, "FILE|FRACTION", "validation text, or the share of the training text to hold out");

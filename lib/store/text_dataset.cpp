@@ -12,6 +12,7 @@
 #include "store/model_file.h"
 #include "text/corpus_divider.h"
 #include "text/text_reader.h"
+#include "text/tokenizer_file.h"
 #include "text/tokenizer_trainer.h"
 
 namespace quipu {
@@ -206,7 +207,7 @@ std::unique_ptr<Tokenizer> Builder::find_tokenizer() {
   const std::string kind = name.substr(0, name.find(':'));
   const bool is_kind = std::ranges::find(kTokenizerKinds, kind) != kTokenizerKinds.end();
   std::error_code ignored;
-  if (!is_kind && std::filesystem::exists(name, ignored)) return load_tokenizer(name);
+  if (!is_kind && (kind == "gpt2" || std::filesystem::exists(name, ignored))) return load_tokenizer(name);
   const std::unique_ptr<TokenizerTrainer> trainer = make_trainer(parse_tokenizer_spec(name));
   Nowhere nowhere;
   if (trainer->needs_text()) read_training(true, "learn", {trainer.get(), &nowhere, &nowhere}, nullptr);
@@ -216,6 +217,7 @@ std::unique_ptr<Tokenizer> Builder::find_tokenizer() {
 TextDatasetSummary Builder::run() {
   if (has_shares_) count();
   const std::unique_ptr<Tokenizer> tokenizer = find_tokenizer();
+  if (spec_.special_tokens) tokenizer->use_special_tokens();
   DatasetWriter writer(spec_.output, tokenizer->serialize(), tokenizer->vocab_size(), {spec_.commands, {}});
   std::vector<std::pair<std::string, std::unique_ptr<SplitEncoder>>> encoders;
   const auto encoder = [&](const std::string& name) -> SplitEncoder& {
@@ -245,6 +247,9 @@ TextDatasetSummary Builder::run() {
 TextDatasetSummary make_text_dataset(const TextDatasetSpec& spec) { return Builder(spec).run(); }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path) {
+  std::error_code ignored;
+  const bool is_file = std::filesystem::is_regular_file(path, ignored);
+  if (!is_file || !InputFile(path).is_hdf5()) return read_tokenizer_file(path);
   const auto file = std::make_shared<const H5Reader>(path, std::vector{kDatasetFormat, kCheckpointFormat});
   return make_tokenizer(read_tokenizer(*file, "/tokenizer"));
 }

@@ -14,8 +14,9 @@ namespace quipu {
 /// What a dataset is made of.
 struct TextDatasetSpec {
   std::string output;  ///< `-`: stdout
-  /// `bytes`, `words[:N]`, `bpe:N`, `unigram:N`, or a dataset or checkpoint whose tokenizer is taken.
+  /// `bytes`, `words[:N]`, `bpe:N`, `unigram:N`, or what load_tokenizer takes.
   std::string tokenizer = "bytes";
+  bool special_tokens = false;  ///< strings that stand for special tokens are read as these
   DocumentRule documents = DocumentRule::kFile;
   /// Text files by split, plain or gzip; one of them may be `-`. A tokenizer is learned from the training text alone.
   std::vector<std::pair<std::string, std::vector<std::string>>> splits;
@@ -42,7 +43,8 @@ struct TextDatasetSummary {
 /// output itself, and where a split has no token.
 TextDatasetSummary make_text_dataset(const TextDatasetSpec& spec);
 
-/// The tokenizer of a dataset or checkpoint.
+/// The tokenizer of a dataset or checkpoint, or one that another program made (see read_tokenizer_file). InputError where
+/// `path` is neither.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
 
 }  // namespace quipu

@@ -15,7 +15,7 @@ constexpr std::array<char, 256> kBytes = [] {
 
 }  // namespace
 
-std::size_t ByteTokenizer::encode_some(std::string_view text, bool /*complete*/,
+std::size_t ByteTokenizer::encode_some(std::string_view text, TextPart /*part*/,
                                        std::vector<std::int32_t>& tokens) const {
   const std::size_t before = tokens.size();
   tokens.resize(before + text.size());

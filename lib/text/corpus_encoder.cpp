@@ -19,7 +19,7 @@ struct CorpusEncoder::Task {
   struct Stretch {
     std::size_t begin;
     std::size_t end;
-    bool complete;  // its tokens depend on nothing that comes after it
+    TextPart part;  // whether it ends: its tokens depend on nothing that comes after it
     bool ends_document;
   };
   std::vector<Stretch> stretches;
@@ -35,13 +35,13 @@ CorpusEncoder::CorpusEncoder(const Tokenizer& tokenizer, TokenBlocks blocks)
 
 void CorpusEncoder::text(std::string_view block) {
   counter_.text(block);
+  open_ = true;
   while (!block.empty()) {
     const std::string_view part = block.substr(0, kBufferBytes);
     buffer_ += part;
     block.remove_prefix(part.size());
     if (buffer_.size() >= kBufferBytes + 2 * left_bytes_) encode_buffer();
   }
-  open_ = true;
 }
 
 void CorpusEncoder::end_document() {
@@ -56,7 +56,8 @@ SplitSummary CorpusEncoder::finish() {
   return {tokens_, counter_.documents(), counter_.bytes(), counter_.words()};
 }
 
-void CorpusEncoder::add_document(std::size_t begin, std::size_t end, bool closed, std::vector<Task>& tasks) const {
+void CorpusEncoder::add_document(std::size_t begin, std::size_t end, bool begins, bool closed,
+                                 std::vector<Task>& tasks) const {
   const auto add = [&tasks](const Task::Stretch& stretch) {
     if (tasks.empty() || tasks.back().bytes >= kTaskBytes) tasks.emplace_back();
     tasks.back().stretches.push_back(stretch);
@@ -65,20 +66,23 @@ void CorpusEncoder::add_document(std::size_t begin, std::size_t end, bool closed
   while (end - begin > kTaskBytes) {
     const std::size_t cut = tokenizer_.cut_after(std::string_view(buffer_).substr(0, end), begin + kTaskBytes);
     if (cut >= end) break;
-    add({begin, cut, true, false});
+    add({begin, cut, {begins, true}, false});
     begin = cut;
+    begins = false;
   }
-  if (closed || begin < end) add({begin, end, closed, closed});
+  if (closed || begin < end) add({begin, end, {begins, closed}, closed});
 }
 
 std::vector<CorpusEncoder::Task> CorpusEncoder::cut_into_tasks() const {
   std::vector<Task> tasks;
   std::size_t begin = 0;
+  bool begins = !inside_;
   for (const std::size_t end : ends_) {
-    add_document(begin, end, true, tasks);
+    add_document(begin, end, begins, true, tasks);
     begin = end;
+    begins = true;
   }
-  add_document(begin, buffer_.size(), false, tasks);
+  add_document(begin, buffer_.size(), begins, false, tasks);
   return tasks;
 }
 
@@ -86,7 +90,7 @@ void CorpusEncoder::encode_task(Task& task) const {
   const std::optional<std::int32_t> end_token = tokenizer_.end_of_document();
   for (const Task::Stretch& stretch : task.stretches) {
     const std::string_view text = std::string_view(buffer_).substr(stretch.begin, stretch.end - stretch.begin);
-    task.encoded_to = stretch.begin + tokenizer_.encode_some(text, stretch.complete, task.tokens);
+    task.encoded_to = stretch.begin + tokenizer_.encode_some(text, stretch.part, task.tokens);
     if (!stretch.ends_document) continue;
     if (end_token) task.tokens.push_back(*end_token);
     task.ends.push_back(task.tokens.size());
@@ -111,7 +115,10 @@ void CorpusEncoder::encode_buffer() {
     if (failure) std::rethrow_exception(failure);
   }
   send(tasks);
-  buffer_.erase(0, tasks.back().encoded_to);
+  const std::size_t done = tasks.back().encoded_to;
+  const std::size_t last_end = ends_.empty() ? 0 : ends_.back();
+  inside_ = open_ && (done > last_end || (inside_ && ends_.empty()));
+  buffer_.erase(0, done);
   left_bytes_ = buffer_.size();
   ends_.clear();
 }

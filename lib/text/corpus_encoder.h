@@ -40,7 +40,7 @@ class CorpusEncoder final : public DocumentSink {
   struct Task;
 
   std::vector<Task> cut_into_tasks() const;
-  void add_document(std::size_t begin, std::size_t end, bool closed, std::vector<Task>& tasks) const;
+  void add_document(std::size_t begin, std::size_t end, bool begins, bool closed, std::vector<Task>& tasks) const;
   void encode_task(Task& task) const;
   void encode_buffer();
   void send(const std::vector<Task>& tasks);
@@ -53,6 +53,7 @@ class CorpusEncoder final : public DocumentSink {
   std::vector<std::size_t> ends_;  // where documents end in it
   std::size_t left_bytes_ = 0;     // what the last call of encode_buffer had to leave in it
   bool open_ = false;              // a document has begun and not ended
+  bool inside_ = false;            // ... of which the buffer no longer has the beginning
 };
 
 /// Reads and encodes text files, one after another. InputError as TextReader.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/tokenizer_blobs.h"
 #include "text/word_split.h"
 
 namespace quipu {
@@ -13,39 +14,6 @@ namespace quipu {
 namespace {
 
 constexpr std::size_t kBytes = 256;
-
-void append_u32(std::string& bytes, std::uint32_t value) {
-  for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(value >> shift & 0xff);
-}
-
-std::uint32_t read_u32(std::string_view bytes, std::size_t index) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 4; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[4 * index + i]);
-  return value;
-}
-
-std::string_view blob(const TokenizerData& data, std::string_view name) {
-  for (const TokenizerData::Blob& b : data.blobs) {
-    if (b.name == name) return b.bytes;
-  }
-  throw InputError("tokenizer: {}: has no '{}'; the file is damaged, make it again", data.kind, name);
-}
-
-std::vector<std::string> read_pieces(const TokenizerData& data) {
-  std::string_view bytes = blob(data, "pieces");
-  const std::string_view lengths = blob(data, "lengths");
-  std::vector<std::string> pieces;
-  for (std::size_t id = 0; id < lengths.size() / 4; ++id) {
-    const std::size_t length = read_u32(lengths, id);
-    if (length > bytes.size()) break;
-    pieces.emplace_back(bytes.substr(0, length));
-    bytes.remove_prefix(length);
-  }
-  if (4 * pieces.size() != lengths.size() || !bytes.empty()) {
-    throw InputError("tokenizer: {}: pieces and lengths disagree; the file is damaged, make it again", data.kind);
-  }
-  return pieces;
-}
 
 void check(const std::vector<std::string>& pieces, const std::vector<float>& scores, bool scored) {
   if (pieces.size() < kBytes) {
@@ -73,32 +41,6 @@ void check(const std::vector<std::string>& pieces, const std::vector<float>& sco
 
 }  // namespace
 
-/// One of the tokenizer's caches for the time of a call, so that threads share none.
-class SubwordTokenizer::CacheLoan {
- public:
-  explicit CacheLoan(const SubwordTokenizer& owner) : owner_(owner) {
-    const std::scoped_lock lock(owner_.mutex_);
-    if (owner_.idle_caches_.empty()) {
-      cache_ = std::make_unique<WordCache>();
-    } else {
-      cache_ = std::move(owner_.idle_caches_.back());
-      owner_.idle_caches_.pop_back();
-    }
-  }
-  ~CacheLoan() {
-    const std::scoped_lock lock(owner_.mutex_);
-    owner_.idle_caches_.push_back(std::move(cache_));
-  }
-  CacheLoan(const CacheLoan&) = delete;
-  CacheLoan& operator=(const CacheLoan&) = delete;
-
-  WordCache& operator*() { return *cache_; }
-
- private:
-  const SubwordTokenizer& owner_;
-  std::unique_ptr<WordCache> cache_;
-};
-
 SubwordTokenizer::SubwordTokenizer(Method method, std::vector<std::string> pieces, std::vector<float> scores)
     : method_(method), pieces_(std::move(pieces)), scores_(std::move(scores)) {
   check(pieces_, scores_, method_ == Method::kUnigram);
@@ -109,20 +51,15 @@ std::unique_ptr<SubwordTokenizer> SubwordTokenizer::from_data(const TokenizerDat
   const Method method = data.kind == "bpe" ? Method::kBpe : Method::kUnigram;
   std::vector<float> scores;
   if (method == Method::kUnigram) {
-    const std::string_view bytes = blob(data, "scores");
+    const std::string_view bytes = find_blob(data, "scores");
     for (std::size_t id = 0; id < bytes.size() / 4; ++id) scores.push_back(std::bit_cast<float>(read_u32(bytes, id)));
   }
-  return std::make_unique<SubwordTokenizer>(method, read_pieces(data), std::move(scores));
+  return std::make_unique<SubwordTokenizer>(method, unpack_strings(data, "pieces", "lengths"), std::move(scores));
 }
 
 TokenizerData SubwordTokenizer::serialize() const {
-  std::string bytes;
-  std::string lengths;
-  for (const std::string& piece : pieces_) {
-    bytes += piece;
-    append_u32(lengths, static_cast<std::uint32_t>(piece.size()));
-  }
-  TokenizerData data{std::string(kind()), {{"pieces", std::move(bytes)}, {"lengths", std::move(lengths)}}};
+  TokenizerData data{std::string(kind()), {}};
+  pack_strings(pieces_, "pieces", "lengths", data);
   if (method_ == Method::kUnigram) {
     std::string scores;
     for (const float score : scores_) append_u32(scores, std::bit_cast<std::uint32_t>(score));
@@ -131,15 +68,15 @@ TokenizerData SubwordTokenizer::serialize() const {
   return data;
 }
 
-std::size_t SubwordTokenizer::encode_some(std::string_view text, bool complete,
+std::size_t SubwordTokenizer::encode_some(std::string_view text, TextPart part,
                                           std::vector<std::int32_t>& tokens) const {
-  CacheLoan cache(*this);
+  const auto cache = caches_.borrow();
   const auto segment = [this](std::string_view word, std::vector<std::int32_t>& out) {
     segmenter_->segment(word, out);
   };
   std::size_t at = 0;
   while (at < text.size()) {
-    const std::size_t end = split_word(text, at, complete);
+    const std::size_t end = split_word(text, at, part.ends);
     if (end == 0) break;
     (*cache).append(text.substr(at, end - at), tokens, segment);
     at = end;

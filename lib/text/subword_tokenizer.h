@@ -1,6 +1,5 @@
 #pragma once
-#include <mutex>
-
+#include "text/loan_pool.h"
 #include "text/segmenter.h"
 #include "text/tokenizer.h"
 #include "text/word_cache.h"
@@ -21,20 +20,17 @@ class SubwordTokenizer final : public Tokenizer {
 
   std::string_view kind() const override { return method_ == Method::kBpe ? "bpe" : "unigram"; }
   std::int64_t vocab_size() const override { return static_cast<std::int64_t>(pieces_.size()); }
-  std::size_t encode_some(std::string_view text, bool complete, std::vector<std::int32_t>& tokens) const override;
+  std::size_t encode_some(std::string_view text, TextPart part, std::vector<std::int32_t>& tokens) const override;
   std::size_t cut_after(std::string_view text, std::size_t from) const override;
   std::string_view token_bytes(std::int32_t id) const override;
   TokenizerData serialize() const override;
 
  private:
-  class CacheLoan;
-
   Method method_;
   std::vector<std::string> pieces_;
   std::vector<float> scores_;
   std::unique_ptr<Segmenter> segmenter_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<WordCache>> idle_caches_;  // guarded by mutex_
+  mutable LoanPool<WordCache> caches_;
 };
 
 }  // namespace quipu

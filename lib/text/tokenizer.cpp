@@ -2,9 +2,12 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "text/byte_bpe_tokenizer.h"
 #include "text/byte_tokenizer.h"
+#include "text/sentence_tokenizer.h"
 #include "text/subword_tokenizer.h"
 #include "text/word_tokenizer.h"
+#include "text/world_tokenizer.h"
 
 namespace quipu {
 
@@ -30,12 +33,16 @@ void Tokenizer::append_text(std::int32_t /*previous*/, std::int32_t id, std::str
 }
 
 void Tokenizer::encode(std::string_view text, std::vector<std::int32_t>& tokens) const {
-  encode_some(text, true, tokens);
+  encode_some(text, {}, tokens);
+}
+
+void Tokenizer::use_special_tokens() {
+  throw UsageError("--special-tokens: the tokenizer {} has no special tokens; leave the option out", describe(*this));
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<std::int32_t> tokens;
-  encode_some(text, true, tokens);
+  encode_some(text, {}, tokens);
   return tokens;
 }
 
@@ -59,7 +66,13 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerData& data) {
   if (data.kind == "bytes") return std::make_unique<ByteTokenizer>();
   if (data.kind == "words") return WordTokenizer::from_data(data);
   if (data.kind == "bpe" || data.kind == "unigram") return SubwordTokenizer::from_data(data);
-  throw InputError("tokenizer: kind '{}' is unknown; this version reads bytes, words, bpe and unigram", data.kind);
+  if (data.kind == "byte-bpe") return ByteBpeTokenizer::from_data(data);
+  if (data.kind == "world") return WorldTokenizer::from_data(data);
+  if (data.kind == "sentencepiece") return SentenceTokenizer::from_data(data);
+  throw InputError(
+      "tokenizer: kind '{}' is unknown; this version reads bytes, words, bpe, unigram, byte-bpe, world and "
+      "sentencepiece",
+      data.kind);
 }
 
 std::string describe(const Tokenizer& tokenizer) {

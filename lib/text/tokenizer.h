@@ -11,27 +11,38 @@
 
 namespace quipu {
 
+/// Which ends of its document a stretch of text has.
+struct TextPart {
+  bool begins = true;
+  bool ends = true;
+};
+
 /// Text to token ids 0 .. vocab_size()-1 and back. Const and safe to use from several threads at once.
 ///
-/// Text is bytes, in whatever encoding. All kinds but `words` are lossless: decode(encode(x)) == x for every x, and
-/// no string in the text is special. Documents are kept apart by offsets beside the tokens, never by a token that
-/// text could contain; a kind that has a token to end documents names it in end_of_document().
+/// Text is bytes, in whatever encoding. No string in it is special, unless use_special_tokens() says so. `bytes`,
+/// `bpe`, `unigram` and `world` are lossless: decode(encode(x)) == x for every x. `byte-bpe` is where it brings text
+/// into no normalization form, and else for text that is in that form; `sentencepiece` as far as its model's
+/// normalization is, and the model has tokens for all bytes. Documents are kept apart by offsets beside the tokens,
+/// never by a token that text could contain; a kind that has a token to end documents names it in end_of_document().
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// `bytes`, `words`, `bpe` or `unigram`.
+  /// `bytes`, `words`, `bpe`, `unigram`, and of those made elsewhere `byte-bpe`, `world` or `sentencepiece`.
   virtual std::string_view kind() const = 0;
   virtual std::int64_t vocab_size() const = 0;
 
   /// Appends the tokens of the longest beginning of `text` whose tokens do not depend on what may follow, and returns
-  /// its length in bytes; all of `text` where it is `complete`. What is left is at most a few hundred bytes, except
-  /// for `words`, where it is the last, unfinished word. Feeding a document in any blocks, each with what was left
-  /// before it, gives the tokens of the whole document.
-  virtual std::size_t encode_some(std::string_view text, bool complete, std::vector<std::int32_t>& tokens) const = 0;
+  /// its length in bytes; all of `text` where it ends its document. What is left is at most a few hundred bytes for the
+  /// kinds learned here; for `words`, it is the last, unfinished word; for those made elsewhere, the longest stretch at
+  /// the end that cannot be proved to fall into parts (a word in the tokenizer's own sense, or a run of blanks).
+  /// Feeding a document in any blocks, each with what was left before it, and the first as its beginning until
+  /// something of it is taken, gives the tokens of the whole document.
+  virtual std::size_t encode_some(std::string_view text, TextPart part, std::vector<std::int32_t>& tokens) const = 0;
 
-  /// The first position >= `from` (from >= 1) where text may be cut and the two sides encoded apart (each as complete)
-  /// with the same result as together; text.size() where there is none.
+  /// The first position >= `from` (from >= 1) where text may be cut and the two sides encoded apart with the same
+  /// result as together: the left one as if its document ended there, the right one as not the beginning. text.size()
+  /// where there is none.
   virtual std::size_t cut_after(std::string_view text, std::size_t from) const = 0;
 
   /// The bytes of a token by itself. InputError where `id` is outside the vocabulary.
@@ -43,6 +54,10 @@ class Tokenizer {
 
   /// The token that ends a document, where the kind has one.
   virtual std::optional<std::int32_t> end_of_document() const { return std::nullopt; }
+
+  /// From now on the strings that stand for the kind's special tokens are read as these where a text has them. It is no
+  /// part of serialize(). UsageError where the kind has none.
+  virtual void use_special_tokens();
 
   virtual TokenizerData serialize() const = 0;
 

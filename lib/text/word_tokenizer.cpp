@@ -58,7 +58,7 @@ TokenizerData WordTokenizer::serialize() const {
   return {"words", {{"words", std::move(text)}}};
 }
 
-std::size_t WordTokenizer::encode_some(std::string_view text, bool complete, std::vector<std::int32_t>& tokens) const {
+std::size_t WordTokenizer::encode_some(std::string_view text, TextPart part, std::vector<std::int32_t>& tokens) const {
   std::size_t at = 0;
   while (at < text.size()) {
     if (is_blank(text[at])) {
@@ -67,7 +67,7 @@ std::size_t WordTokenizer::encode_some(std::string_view text, bool complete, std
       continue;
     }
     const auto blank = std::find_if(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), is_blank);
-    if (blank == text.end() && !complete) return at;
+    if (blank == text.end() && !part.ends) return at;
     const auto end = static_cast<std::size_t>(blank - text.begin());
     const auto found = ids_.find(text.substr(at, end - at));
     tokens.push_back(found == ids_.end() ? kUnknown : found->second);

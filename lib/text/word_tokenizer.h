@@ -23,7 +23,7 @@ class WordTokenizer final : public Tokenizer {
 
   std::string_view kind() const override { return "words"; }
   std::int64_t vocab_size() const override { return static_cast<std::int64_t>(words_.size()); }
-  std::size_t encode_some(std::string_view text, bool complete, std::vector<std::int32_t>& tokens) const override;
+  std::size_t encode_some(std::string_view text, TextPart part, std::vector<std::int32_t>& tokens) const override;
   std::size_t cut_after(std::string_view text, std::size_t from) const override;
   std::string_view token_bytes(std::int32_t id) const override;
   void append_text(std::int32_t previous, std::int32_t id, std::string& text) const override;

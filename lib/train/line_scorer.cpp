@@ -61,7 +61,9 @@ void LineScorer::end_document() {
 
 void LineScorer::encode(bool complete) {
   tokens_.clear();
-  pending_.erase(0, tokenizer_.encode_some(pending_, complete, tokens_));
+  const std::size_t taken = tokenizer_.encode_some(pending_, {!inside_, complete}, tokens_);
+  pending_.erase(0, taken);
+  inside_ = !complete && (inside_ || taken > 0);
   if (complete && tokenizer_.end_of_document()) tokens_.push_back(*tokenizer_.end_of_document());
   evaluator_.add(tokens_);
 }

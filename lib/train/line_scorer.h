@@ -42,6 +42,7 @@ class LineScorer final : private DocumentSink {
   TextCounter counter_;
   DocumentSplitter splitter_;
   std::string pending_;  // text of the line that is not encoded yet
+  bool inside_ = false;  // some of the line is encoded
   std::vector<std::int32_t> tokens_;
   std::uint64_t line_bytes_ = 0;
   std::deque<std::uint64_t> waiting_;  // bytes of lines that ended and are not answered yet

@@ -97,7 +97,7 @@ TextOutcome TextGenerator::read(const TextSource& source, const TextSink& echo) 
   const auto start = Clock::now();
   std::string text;  // not yet encoded
   std::vector<std::int32_t> tokens;
-  bool complete = false;
+  bool complete = false, begins = generator_.tokens() == 0;
   while (!complete && !stop_requested()) {
     const std::size_t old = text.size();
     text.resize(old + kBlockBytes);
@@ -106,7 +106,9 @@ TextOutcome TextGenerator::read(const TextSource& source, const TextSink& echo) 
     complete = got == 0;
     if (echo) show(std::string_view(text).substr(old), echo);
     tokens.clear();
-    text.erase(0, tokenizer_.encode_some(text, complete, tokens));
+    const std::size_t taken = tokenizer_.encode_some(text, {begins, complete}, tokens);
+    text.erase(0, taken);
+    begins = begins && taken == 0;
     outcome.tokens += read_tokens(tokens);
   }
   generator_.end_piece();

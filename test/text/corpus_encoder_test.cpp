@@ -50,9 +50,9 @@ class EndingTokenizer final : public Tokenizer {
  public:
   std::string_view kind() const override { return "ending"; }
   std::int64_t vocab_size() const override { return 257; }
-  std::size_t encode_some(std::string_view text, bool complete, std::vector<std::int32_t>& tokens) const override {
+  std::size_t encode_some(std::string_view text, TextPart part, std::vector<std::int32_t>& tokens) const override {
     if (text.find('\xff') != text.npos) throw std::runtime_error("cannot");
-    return bytes_.encode_some(text, complete, tokens);
+    return bytes_.encode_some(text, part, tokens);
   }
   std::size_t cut_after(std::string_view text, std::size_t from) const override { return bytes_.cut_after(text, from); }
   std::string_view token_bytes(std::int32_t id) const override { return id == 256 ? "" : bytes_.token_bytes(id); }

@@ -31,7 +31,7 @@ std::vector<std::int32_t> encode_in_blocks(const Tokenizer& tokenizer, std::stri
   std::string open;
   for (std::size_t at = 0; at < text.size(); at += block) {
     open += text.substr(at, block);
-    open.erase(0, tokenizer.encode_some(open, at + block >= text.size(), tokens));
+    open.erase(0, tokenizer.encode_some(open, {at == 0, at + block >= text.size()}, tokens));
   }
   REQUIRE(open.empty());
   return tokens;
