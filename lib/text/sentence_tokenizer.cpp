@@ -24,7 +24,7 @@ std::string text_of(const SentenceModel& model, const SentenceModel::Piece& piec
   }
   std::string text = piece.text;
   for (std::size_t at = text.find(kBlankMark); at != text.npos; at = text.find(kBlankMark, at)) {
-    text.replace(at, kBlankMark.size(), " ");
+    text.replace(at, kBlankMark.size(), 1, ' ');
   }
   return text;
 }
