@@ -27,7 +27,7 @@ struct ToolInfo {
   std::vector<std::pair<std::string, std::string>> environment = {};  // variables beyond those of every tool
   /// Sections of the man page beyond those of every tool: a heading, and what makes the text.
   std::vector<std::pair<std::string, std::string (*)()>> sections = {};
-  bool has_gate = false;                                              // may end with kGateMissed
+  bool has_gate = false;       // may end with kGateMissed
   bool stops_cleanly = false;  // handles SIGTERM, SIGINT, SIGUSR1 by polling stop_requested(), and ends with kStopped
 };
 

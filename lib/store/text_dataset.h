@@ -43,8 +43,8 @@ struct TextDatasetSummary {
 /// output itself, and where a split has no token.
 TextDatasetSummary make_text_dataset(const TextDatasetSpec& spec);
 
-/// The tokenizer of a dataset or checkpoint, or one that another program made (see read_tokenizer_file). InputError where
-/// `path` is neither.
+/// The tokenizer of a dataset or checkpoint, or one that another program made (see read_tokenizer_file). InputError
+/// where `path` is neither.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
 
 }  // namespace quipu

@@ -196,7 +196,8 @@ std::unique_ptr<SentenceTokenizer> SentenceTokenizer::from_data(const TokenizerD
   model.unknown_text = find_blob(data, "unknown_text");
   const std::vector<std::uint32_t> settings = read_numbers(data, "settings", 5);
   if (settings.size() != 5 || settings[0] < 1 || settings[0] > 2) {
-    throw InputError("tokenizer: sentencepiece: {} settings, or an unknown method; make the file again", settings.size());
+    throw InputError("tokenizer: sentencepiece: {} settings, or an unknown method; make the file again",
+                     settings.size());
   }
   model.method = static_cast<SentenceModel::Method>(settings[0]);
   model.byte_fallback = settings[1] != 0;

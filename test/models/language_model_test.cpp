@@ -24,7 +24,9 @@ ModelConfig small(const std::string& mixer) {
 
 std::vector<ModelConfig> configs() {
   std::vector<ModelConfig> all;
-  for (const char* mixer : {"attention", "linear_attention", "gsa", "3xgsa,attention"}) all.push_back(small(mixer));
+  for (const MixerEntry& entry : registry())
+    if (!entry.channel) all.push_back(small(entry.name));
+  for (const char* pattern : {"3xgsa,attention", "rwkv7,mamba"}) all.push_back(small(pattern));
   for (const char* preset : {"gpt2", "transformer++"}) {
     all.push_back(small("attention"));
     apply_preset(all.back(), preset);
