@@ -14,6 +14,8 @@ class Linear {
       : weight_({out, in}, std::move(init)) {
     if (with_bias) bias_ = undecayed({out}, constant(bias));
   }
+  /// A weight [out,in] that starts and is trained as it says.
+  explicit Linear(Parameter weight) : weight_(std::move(weight)) {}
 
   Index out() const { return weight_.shape()[0]; }
   Index in() const { return weight_.shape()[1]; }

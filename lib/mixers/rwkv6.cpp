@@ -93,11 +93,11 @@ class Rwkv6 final : public Mixer {
     for (std::size_t use = 0; use < kUses; ++use) maa_[use] = undecayed(channels, starts[use]);
     maa_x_ = undecayed(channels, rwkv_maa(dim_, falling));
     const Index parts = kUses;
-    maa_down_ = Linear(parts * mix_rank, dim_, constant(0));
+    maa_down_ = Linear(undecayed({parts * mix_rank, dim_}, constant(0)));
     maa_up_ = undecayed({parts, mix_rank, dim_}, uniform(0.01));
     decay_ = Parameter(channels, rwkv_decay_speed(dim_, -6, 5, 0.7 + 1.3 * rising), {true, false, 2});
-    decay_map_ =
-        LowRank(Linear(decay_rank, dim_, constant(0)), Linear(dim_, decay_rank, uniform(0.01)), Activation::tanh);
+    decay_map_ = LowRank(Linear(undecayed({decay_rank, dim_}, constant(0))),
+                         Linear(undecayed({dim_, decay_rank}, uniform(0.01))), Activation::tanh);
     bonus_ = undecayed({core_.heads(), core_.width()}, rwkv_bonus(dim_, rising));
   }
 

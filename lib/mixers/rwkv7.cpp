@@ -187,9 +187,9 @@ class Rwkv7 final : public Mixer {
     };
     const auto narrow = [&](Index wide, std::optional<Activation> middle, std::optional<Parameter> bias) {
       const double gain = std::max(1.0, std::sqrt(static_cast<double>(wide) / static_cast<double>(dim_)));
-      Linear up(dim_, wide, orthogonal(dim_, wide, 0.1 * gain));
+      Linear up(undecayed({dim_, wide}, orthogonal(dim_, wide, 0.1 * gain)));
       if (bias) up = std::move(up).with_bias(*bias);
-      return LowRank(Linear(wide, dim_, constant(0)), std::move(up), middle);
+      return LowRank(Linear(undecayed({wide, dim_}, constant(0))), std::move(up), middle);
     };
     const double last = static_cast<double>(std::max<Index>(1, dim_ - 1));
     const auto bias = [&](auto start, double lr_scale = 1) {
