@@ -88,7 +88,7 @@ Pattern::Pattern(std::string_view pcre2, bool allow_empty) : code_(std::make_uni
 
 Pattern Pattern::of_pcre2(std::string_view regex) { return Pattern(regex, true); }
 
-Pattern::Pattern(std::string_view regex) : Pattern(std::string_view(), true) {
+Pattern::Pattern(std::string_view regex) : Pattern("", true) {  // replaced below
   const PatternSyntax syntax = read_pattern(regex);
   *this = Pattern(syntax.pcre2, false);
   keeps_blanks_apart_ = !syntax.letter_before_space;
