@@ -79,9 +79,10 @@ std::array<std::int32_t, 256> byte_ids(const ByteBpeModel& model) {
     if (here >= 0) throw InputError("tokenizer: tokens {} and {} are the same byte; give each once", here, id);
     here = static_cast<std::int32_t>(id);
   }
-  if (const auto absent = std::ranges::find(ids, -1); absent != ids.end()) {
-    throw InputError("tokenizer: has no token for byte {} of the 256; it is no byte-level vocabulary",
-                     absent - ids.begin());
+  for (std::size_t byte = 0; byte < ids.size(); ++byte) {
+    const bool in_utf8 = byte < 0xC0 || (byte > 0xC1 && byte < 0xF5);  // GPT-NeoX's has none of the others
+    if (ids[byte] < 0 && in_utf8)
+      throw InputError("tokenizer: has no token for byte {} of the 256; it is no byte-level vocabulary", byte);
   }
   return ids;
 }
@@ -104,13 +105,22 @@ class ByteBpeTokenizer::Run {
       const std::size_t done = at + literal(text.substr(at, end - at), goes_on);
       if (goes_on) return done;
       if (end == text.size()) return end;
-      tokens_.push_back(owner_.bytes_[static_cast<unsigned char>(text[end])]);
+      stray(static_cast<unsigned char>(text[end]));
       at = end + 1;
     }
     return text.size();
   }
 
  private:
+  /// A byte that is no UTF-8: its own token, or the replacement character where the vocabulary has none for it.
+  void stray(unsigned char byte) {
+    const std::int32_t id = owner_.bytes_[byte];
+    if (id < 0)
+      literal("\xef\xbf\xbd", false);
+    else
+      tokens_.push_back(id);
+  }
+
   std::size_t literal(std::string_view text, bool open) {
     for (std::size_t at = 0; at < text.size();) {
       const TokenMatcher::Found found = owner_.raw_tokens_.find(text, at, open);

@@ -26,6 +26,7 @@ struct Freer {
 };
 
 std::string message_of(int error) {
+  if (error == PCRE2_ERROR_MATCHLIMIT) return "too many steps";
   PCRE2_UCHAR text[256];
   return pcre2_get_error_message(error, text, sizeof text) < 0 ? fmt::format("error {}", error)
                                                                : reinterpret_cast<const char*>(text);
