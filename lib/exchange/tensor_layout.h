@@ -21,7 +21,8 @@ enum class Numbers {
 };
 
 /// One published tensor and what of a model it holds: `ours` stacked along their first axis, then brought into `form`.
-/// `{}` in the names stands for a layer. A rule does not count for a layer whose model has none of `ours`.
+/// `{}` in the names stands for a layer; a `*` at the end of both for all parameters that no rule before has placed. A
+/// rule does not count for a layer whose model has none of `ours`.
 struct TensorRule {
   std::string published;
   std::vector<std::string> ours;

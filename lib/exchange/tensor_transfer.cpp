@@ -101,6 +101,38 @@ void require_copy(const TensorSource& source, const TensorInfo& tensor, const st
                    tensor.name, original);
 }
 
+std::string without_star(const std::string& name) { return name.substr(0, name.size() - 1); }
+
+/// A model's parameters that are not placed yet.
+class OpenParameters {
+ public:
+  explicit OpenParameters(const Parameters& parameters) {
+    for (const auto& entry : parameters.all()) names_.push_back(entry.name), open_[entry.name] = entry.parameter;
+  }
+  /// Null where it is not there, or was taken.
+  const Parameter* take(const std::string& name) {
+    const auto found = open_.find(name);
+    if (found == open_.end()) return nullptr;
+    const Parameter* const parameter = found->second;
+    open_.erase(found);
+    return parameter;
+  }
+  /// In the model's order.
+  std::vector<std::string> beginning_with(const std::string& prefix) const {
+    std::vector<std::string> names;
+    for (const std::string& name : names_)
+      if (name.starts_with(prefix) && open_.contains(name)) names.push_back(name);
+    return names;
+  }
+  void require_none() const {
+    if (!open_.empty()) throw InternalError("layout: there is no published tensor for {}", open_.begin()->first);
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::map<std::string, const Parameter*> open_;
+};
+
 /// The rule for what is unused that `name` falls under, or null.
 const UnusedTensor* find_unused(const TensorLayout& layout, const std::string& name, Index layers) {
   for (const UnusedTensor& unused : layout.unused)
@@ -141,28 +173,31 @@ std::vector<std::string> account_for_rest(const TensorSource& source, const Tens
 }  // namespace
 
 std::vector<Placement> place_parameters(const TensorLayout& layout, const Parameters& parameters, Index layers) {
-  std::map<std::string, const Parameter*> open;
-  const auto entries = parameters.all();
-  for (const auto& entry : entries) open[entry.name] = entry.parameter;
+  OpenParameters open(parameters);
   std::vector<Placement> placements;
   for (const TensorRule& rule : layout.rules) {
     const bool by_layer = rule.published.find("{}") != std::string::npos;
     for (Index layer = 0; layer < (by_layer ? layers : 1); ++layer) {
-      Placement placement{in_layer(rule.published, layer), {}, {}, &rule};
+      const std::string published = in_layer(rule.published, layer);
+      if (rule.published.ends_with('*')) {
+        const std::string prefix = without_star(in_layer(rule.ours.front(), layer));
+        for (const std::string& name : open.beginning_with(prefix))
+          placements.push_back({without_star(published) + name.substr(prefix.size()), {}, {open.take(name)}, &rule});
+        continue;
+      }
+      Placement placement{published, {}, {}, &rule};
       for (const std::string& name : rule.ours)
-        if (const auto found = open.find(in_layer(name, layer)); found != open.end()) {
-          placement.parameters.push_back(found->second);
-          open.erase(found);
-        }
+        if (const Parameter* const parameter = open.take(in_layer(name, layer)))
+          placement.parameters.push_back(parameter);
       if (placement.parameters.empty()) continue;
       if (placement.parameters.size() != rule.ours.size())
         throw InternalError("layout: {} has only {} of its {} parameters", placement.published,
                             placement.parameters.size(), rule.ours.size());
-      placement.shape = published_shape(placement);
       placements.push_back(std::move(placement));
     }
   }
-  if (!open.empty()) throw InternalError("layout: there is no published tensor for {}", open.begin()->first);
+  open.require_none();
+  for (Placement& placement : placements) placement.shape = published_shape(placement);
   return placements;
 }
 
