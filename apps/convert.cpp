@@ -1,5 +1,6 @@
 #include "cli/app.h"
 #include "cli/command_line.h"
+#include "cli/convert_model.h"
 #include "cli/convert_text.h"
 #include "cli/file_report.h"
 #include "store/average.h"
@@ -10,7 +11,7 @@ namespace {
 
 const ToolInfo kInfo = {
     .name = "convert",
-    .summary = "make datasets of text, average checkpoints, show files",
+    .summary = "make datasets of text, convert and average models, show files",
     .description =
         R"(Makes the files that the other tools read, and says what is in them. A file `-` is standard input or
 standard output, so that `convert text -o - - < book.txt | train - -o model.h5` works.)",
@@ -18,6 +19,9 @@ standard output, so that `convert text -o - - < book.txt | train - -o model.h5` 
                   "A dataset with its own vocabulary, the end of the text held out:"},
                  {"convert text -o other.h5 --tokenizer corpus.h5 other.txt", "Another one with the same vocabulary:"},
                  {"convert text -o gpt2.h5 --tokenizer gpt2:models/gpt2 book.txt.gz", "One with GPT-2's tokenizer:"},
+                 {"convert model -o rwkv.h5 --tokenizer rwkv_vocab_v20230424.txt RWKV-x070-World-0.1B.pth",
+                  "A model from elsewhere, with its tokenizer:"},
+                 {"convert model --format published -o folder model.h5", "The other way:"},
                  {"convert average -o mean.h5 run1.h5 run2.h5", "The mean of two checkpoints:"},
                  {"convert show corpus.h5", "What a file is:"},
                  {"convert show --verbose model.safetensors", "The tensors of a model from elsewhere:"}},
@@ -29,11 +33,13 @@ standard output, so that `convert text -o - - < book.txt | train - -o model.h5` 
 int main(int argc, char** argv) {
   const std::string line = command_line(argc, argv);
   ConvertTextOptions text;
+  ConvertModelOptions model;
   std::string output, shown;
   std::vector<std::string> checkpoints;
   bool verify = false;
   return run_app(kInfo, argc, argv, [&](Command& tool) {
     add_convert_text(tool, text, line);
+    add_convert_model(tool, model, line);
     Command& average = tool.command(
         "average", "average checkpoints of one configuration",
         "Saves the mean of the parameters. The result can be evaluated and can generate; it cannot be resumed.");

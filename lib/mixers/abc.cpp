@@ -35,7 +35,8 @@ class BoundedMemory final : public Mixer {
     k_ = Linear(heads_ * key_, spec.dim, normal(0.02));
     v_ = Linear(heads_ * value_, spec.dim, normal(0.02));
     s_ = Linear(heads_ * slots_, spec.dim, normal(0.02));
-    out_ = GatedOutput(spec.dim, heads_, value_, "g_norm");
+    const double eps = options.real("norm_eps", 1e-5, "epsilon of the heads' norm");
+    out_ = GatedOutput(spec.dim, heads_, value_, "g_norm", true, eps);
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {

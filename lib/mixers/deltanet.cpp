@@ -24,7 +24,8 @@ class DeltaNet final : public Mixer {
     const Index key = width("expand_k", "width of all keys, in model widths");
     const Index value = width("expand_v", "width of all values, in model widths");
     in_ = DeltaInputs({dim, heads, heads, key, value}, spec.options);
-    out_ = GatedOutput(dim, heads, value, "o_norm", gate);
+    const double eps = spec.options.real("norm_eps", 1e-5, "epsilon of the heads' norm");
+    out_ = GatedOutput(dim, heads, value, "o_norm", gate, eps);
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {

@@ -78,7 +78,8 @@ class GatedDeltaNet final : public Mixer {
       throw UsageError("--set num_v_heads={}: no multiple of the {} key heads", heads, key_heads);
     const bool gate = spec.options.flag("use_gate", true, "gate the output by silu(W_g x)");
     in_ = DeltaInputs({dim, key_heads, heads, key, value}, spec.options);
-    out_ = GatedOutput(dim, heads, value, "o_norm", gate);
+    const double eps = spec.options.real("norm_eps", 1e-5, "epsilon of the heads' norm");
+    out_ = GatedOutput(dim, heads, value, "o_norm", gate, eps);
     a_ = Linear(heads, dim, normal(0.02));
     rate_ = undecayed({heads}, rate_start);
     step_ = undecayed({heads}, time_step_biases());

@@ -63,7 +63,8 @@ class GatedLinearAttention final : public Mixer {
     gate_ = LowRank(Linear(rank, spec.dim, normal(0.02)), Linear(keys, rank, normal(0.02), true));
     if (convolved) convs_ = {ShortConv(keys, taps), ShortConv(keys, taps), ShortConv(values, taps)};
     // The scale of q stands in the norm's epsilon: RMSNorm(c o; eps) = RMSNorm(o; eps / c^2).
-    out_ = GatedOutput(spec.dim, heads_, value_, "g_norm_swish_gate", true, 1e-5 * static_cast<double>(key_));
+    const double eps = options.real("norm_eps", 1e-5, "epsilon of the heads' norm");
+    out_ = GatedOutput(spec.dim, heads_, value_, "g_norm_swish_gate", true, eps * static_cast<double>(key_));
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {

@@ -40,6 +40,7 @@ class Mamba2 final : public Mixer {
     a_log_ = undecayed({heads_}, start_rates);
     skip_ = undecayed({heads_}, constant(1));
     norm_ = undecayed({channels_}, constant(1));
+    eps_ = spec.options.real("norm_eps", 1e-5, "epsilon of the norm");
     out_ = Linear(dim_, channels_, uniform(1 / std::sqrt(static_cast<double>(channels_ * spec.site.layers))));
   }
 
@@ -63,7 +64,7 @@ class Mamba2 final : public Mixer {
     state.real(1) = scanned.state;
     const Var y = join_heads(add_scaled_heads(tape, scanned.y, x, skip_.var()));
     const Var gates = split_heads(gated(tape, z, y, Activation::silu), groups_);
-    return out_(tape, join_heads(rms_norm(tape, gates, norm_.var(), kNormEpsilon)));
+    return out_(tape, join_heads(rms_norm(tape, gates, norm_.var(), eps_)));
   }
 
   void step(Matrix u, Matrix out, const Context& context, State& state) const override {
@@ -83,7 +84,7 @@ class Mamba2 final : public Mixer {
       kernels::gated(Activation::silu, y.row(i), all.row(i), y.row(i), channels_);
     }
     const View rows{y.data, {lanes, groups_, channels_ / groups_}};
-    rms_norm_into(rows, rows, norm_.value(), kNormEpsilon);
+    rms_norm_into(rows, rows, norm_.value(), eps_);
     out_.step(out, y);
   }
 
@@ -110,8 +111,6 @@ class Mamba2 final : public Mixer {
   BlockDefaults block() const override { return {.channel_mixer = "none", .tied_head = true}; }
 
  private:
-  static constexpr double kNormEpsilon = 1e-5;
-
   /// Channels that the convolution mixes: x, B and C.
   Index mixed() const { return channels_ + 2 * groups_ * states_; }
 
@@ -159,6 +158,7 @@ class Mamba2 final : public Mixer {
   }
 
   Index dim_, channels_ = 0, heads_ = 0, width_ = 0, groups_ = 0, states_ = 0;
+  double eps_ = 1e-5;
   Linear in_, out_;
   ShortConv conv_;
   Parameter dt_bias_, a_log_, skip_, norm_;

@@ -6,9 +6,10 @@
 
 namespace quipu::inline QUIPU_REAL_NS {
 
-Generator::Generator(const SequenceModel& model, const SamplingOptions& options, Index chunk)
+Generator::Generator(const SequenceModel& model, const SamplingOptions& options, Index chunk, Index tokens)
     : model_(model),
-      sampler_(options, model.vocab()),
+      drawn_(static_cast<std::size_t>(tokens > 0 ? tokens : model.vocab())),
+      sampler_(options, static_cast<Index>(drawn_)),
       chunk_(static_cast<std::size_t>(chunk)),
       memory_(model.initial_state(1)),
       logits_(static_cast<std::size_t>(model.vocab())) {
@@ -20,7 +21,11 @@ void Generator::resume(StreamState state) {
   memory_ = std::move(state.memory);
   waiting_.assign(state.waiting.begin(), state.waiting.end());
   tokens_ = state.tokens;
-  for (const std::int32_t token : state.recent) sampler_.observe(token);
+  for (const std::int32_t token : state.recent) {
+    if (static_cast<std::size_t>(token) >= drawn_)
+      throw InputError("state: its token {} is outside the tokenizer's vocabulary (size {})", token, drawn_);
+    sampler_.observe(token);
+  }
 }
 
 void Generator::read(std::span<const std::int32_t> tokens) {
@@ -54,7 +59,7 @@ std::int32_t Generator::next() {
   end_piece();
   const auto vocab = static_cast<Index>(logits_.size());
   model_.step(waiting_, memory_, scratch_, {logits_.data(), 1, vocab, vocab});
-  const std::int32_t token = sampler_.next(logits_, tokens_);
+  const std::int32_t token = sampler_.next(std::span(logits_).first(drawn_), tokens_);
   sampler_.observe(token);
   waiting_.front() = token;
   ++tokens_;

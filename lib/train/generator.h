@@ -25,8 +25,9 @@ class Generator {
  public:
   static constexpr Index kChunk = 256;
 
-  /// The model must outlive it.
-  Generator(const SequenceModel& model, const SamplingOptions& options, Index chunk = kChunk);
+  /// The model must outlive it. Only the first `tokens` of its vocabulary are drawn (0: all): a published model may
+  /// have rows that its tokenizer has no token for.
+  Generator(const SequenceModel& model, const SamplingOptions& options, Index chunk = kChunk, Index tokens = 0);
 
   /// Goes on from a state, in place of the start of a document.
   void resume(StreamState state);
@@ -49,6 +50,7 @@ class Generator {
   void read_waiting();
 
   const SequenceModel& model_;
+  std::size_t drawn_;  // tokens that can be drawn
   Sampler sampler_;
   std::size_t chunk_;
   ModelState memory_;

@@ -54,8 +54,8 @@ const char* name_of(TextEnd end) {
 inline namespace QUIPU_REAL_NS {
 
 TextGenerator::TextGenerator(const SequenceModel& model, const Tokenizer& tokenizer, const SamplingOptions& options)
-    : model_(model), tokenizer_(tokenizer), generator_(model, options) {
-  if (model.vocab() != tokenizer.vocab_size())
+    : model_(model), tokenizer_(tokenizer), generator_(model, options, Generator::kChunk, tokenizer.vocab_size()) {
+  if (model.vocab() < tokenizer.vocab_size())
     throw InputError("model: has a vocabulary of {} tokens, its tokenizer {}; the checkpoint is not whole",
                      model.vocab(), tokenizer.vocab_size());
 }

@@ -1,0 +1,129 @@
+#include "cli/convert_model.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/log.h"
+#include "cli/convert_text.h"
+#include "cli/human.h"
+#include "exchange/export_model.h"
+#include "exchange/import_model.h"
+#include "store/text_dataset.h"
+#include "text/byte_tokenizer.h"
+#include "text/tokenizer_file.h"
+#include "train/model_checkpoint.h"
+
+namespace quipu {
+namespace {
+
+constexpr const char* kModelHelp =
+    R"(Reads a model and writes it in another form. IN is a file of tensors (safetensors, also sharded through its index;
+PyTorch's .pth, .pt and .bin; rwkv.cpp's ggmf files; GGUF; NumPy's .npz), the folder of a model, or a checkpoint of
+quipu; what it is is told from its content, and nothing that it says is executed.
+
+RWKV-4, 5.1, 5.2, 6 and 7 are told from the names and shapes of their tensors, as they were published. Other models
+need the config.json of their folder: GPT-2, Llama, Mistral, and, as flash-linear-attention and transformers store
+them, GSA, GLA, RetNet, HGRN2, DeltaNet, Gated DeltaNet, ABC, Mamba and Mamba-2. Every tensor must have its place in
+the model, and the shape that the configuration says; what is left aside is named.
+
+--format quipu writes a checkpoint, which holds the tokenizer too: the one in the model's folder, or --tokenizer.
+--format published writes a folder with model.safetensors and, but for RWKV, config.json, under the published names,
+in float32: reading it again gives the same model to the last bit.)";
+
+/// Names of tokenizers in a model's folder; the first that is there is taken.
+constexpr std::array kTokenizers{"tokenizer.json", "vocab.json", "tokenizer.model", "rwkv_vocab_v20230424.txt"};
+
+std::unique_ptr<Tokenizer> find_tokenizer(const TensorSource& source, const std::string& wanted, Index vocab) {
+  if (wanted == "bytes") return std::make_unique<ByteTokenizer>();
+  if (!wanted.empty()) return load_tokenizer(wanted);
+  const auto& beside = source.metadata().companions;
+  for (const char* name : kTokenizers) {
+    const auto found = std::ranges::find(beside, name, [](const auto& file) { return file.first; });
+    if (found != beside.end()) return read_tokenizer_file(found->second);
+  }
+  if (vocab != 256)
+    throw InputError("{}: comes without a tokenizer for its {} tokens; give one with --tokenizer", source.name(),
+                     vocab);
+  log_note("{}: comes without a tokenizer; its 256 tokens are taken for bytes", source.name());
+  return std::make_unique<ByteTokenizer>();
+}
+
+/// The tokenizer that a model is saved with.
+TokenizerData checked_tokenizer(const TensorSource& source, const std::string& wanted, Index vocab) {
+  const std::unique_ptr<Tokenizer> tokenizer = find_tokenizer(source, wanted, vocab);
+  if (tokenizer->vocab_size() > vocab)
+    throw InputError("{}: has a vocabulary of {} tokens, the tokenizer {} has {}; give the model's own", source.name(),
+                     vocab, describe(*tokenizer), tokenizer->vocab_size());
+  log_note("tokenizer: {}{}", describe(*tokenizer),
+           tokenizer->vocab_size() == vocab ? "" : fmt::format(" of the model's {} tokens", grouped(vocab)));
+  return tokenizer->serialize();
+}
+
+/// A model and what a checkpoint of it says.
+struct Loaded {
+  std::unique_ptr<LanguageModel> model;
+  CheckpointFacts facts;
+};
+
+Loaded load_own(InputFile input, const std::string& tokenizer) {
+  const CheckpointFile file(std::move(input));
+  Loaded loaded{load_model(file), file.facts()};
+  loaded.facts.progress.clear();
+  loaded.facts.counters.clear();
+  if (!tokenizer.empty()) throw UsageError("--tokenizer {}: {} has its own; leave it out", tokenizer, file.name());
+  return loaded;
+}
+
+Loaded load_foreign(const std::unique_ptr<TensorSource>& source, const ConvertModelOptions& o) {
+  ImportedModel imported = import_model(*source, {o.groupnorm_eps, o.skip_unknown});
+  log_note("{}: {} ({}), {} parameters", source->name(), imported.architecture, source->format(),
+           grouped(imported.model->parameters().count()));
+  for (const std::string& note : imported.notes) log_note("  {}", note);
+  Loaded loaded{std::move(imported.model), {}};
+  if (o.format == "quipu")
+    loaded.facts.tokenizer = checked_tokenizer(*source, o.tokenizer, loaded.model->vocab());
+  else if (!o.tokenizer.empty())
+    throw UsageError("--tokenizer: goes into checkpoints alone; leave it out with --format published");
+  loaded.facts.provenance.data = {o.input};
+  return loaded;
+}
+
+Status run_model(const ConvertModelOptions& o, const std::string& line) {
+  refuse_terminal_output(o.output);
+  if (o.format == "published" && o.output == "-")
+    throw UsageError("--output -: a published model is a folder; name one");
+  std::error_code ignored;
+  Loaded loaded = [&] {
+    if (std::filesystem::is_directory(o.input, ignored)) return load_foreign(open_tensor_source(o.input), o);
+    InputFile input(o.input);
+    return input.is_hdf5() ? load_own(std::move(input), o.tokenizer)
+                           : load_foreign(open_tensor_source(std::move(input), o.input), o);
+  }();
+  if (o.format == "published") {
+    log_note("{}: written as {}", o.output, export_model(*loaded.model, o.output));
+    return Status::kDone;
+  }
+  loaded.facts.config = to_json(loaded.model->config());
+  loaded.facts.provenance.commands.push_back(line);
+  save_model(o.output, loaded.facts, loaded.model->parameters(), nullptr, nullptr);
+  return Status::kDone;
+}
+
+}  // namespace
+
+void add_convert_model(Command& tool, ConvertModelOptions& o, const std::string& line) {
+  Command& model = tool.command("model", "convert a model from or for other programs", kModelHelp);
+  const Section main = model.section();
+  add_argument(main, "IN", o.input, true, "a file, or a model's folder; - for standard input");
+  required(add_text(main, "-o,--output", o.output, "OUT", "the checkpoint (- for standard output), or the folder"));
+  add_choice(main, "--format", o.format, {"quipu", "published"}, "what to write");
+  add_text(main, "--tokenizer", o.tokenizer, "bytes|FILE|DIR",
+           "the model's tokenizer, as in convert text; else the one in its folder");
+  add_real(main, "--groupnorm-eps", o.groupnorm_eps, above(0),
+           "epsilon of RWKV's norm of heads; else what the file says, 1e-5 for RWKV-5 of rwkv.cpp, 64e-5");
+  add_flag(main, "--skip-unknown", o.skip_unknown, "leave out tensors that the model has no place for");
+  model.runs([&](const Common&) { return run_model(o, line); });
+}
+
+}  // namespace quipu
