@@ -37,11 +37,12 @@ struct ByteBpeModel {
 };
 
 /// `byte-bpe`: the tokenizers of GPT-2, GPT-NeoX and their like. Bytes that are no UTF-8 are a token each, and end
-/// words and normalization on both sides.
+/// words and normalization on both sides. Some vocabularies (GPT-NeoX's) have no token for the 13 bytes that UTF-8
+/// never has (C0, C1, F5 to FF): these become U+FFFD.
 class ByteBpeTokenizer final : public Tokenizer {
  public:
-  /// InputError where an id is out of range or used twice, a byte has no piece, a merge does not join two pieces to a
-  /// third, or a pattern cannot be read.
+  /// InputError where an id is out of range or used twice, a byte of UTF-8 has no piece, a merge does not join two
+  /// pieces to a third, or a pattern cannot be read.
   explicit ByteBpeTokenizer(ByteBpeModel model);
   static std::unique_ptr<ByteBpeTokenizer> from_data(const TokenizerData& data);
 

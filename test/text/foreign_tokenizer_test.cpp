@@ -92,13 +92,13 @@ std::string shown(const Tokenizer& tokenizer, std::string_view text) {
 }
 
 void check_all(std::uint64_t first, std::uint64_t count) {
-  for (const Sample& one : samples()) {
-    INFO(one.name);
-    for (std::uint64_t seed = first; seed < first + count; ++seed) {
-      INFO(seed);
-      const std::string text = seed % 4 == 0   ? random_bytes(seed, seed % 90)
-                               : seed % 4 == 1 ? random_unicode(seed, seed % 40)
-                                               : mixed_text(seed, seed % 4 == 2);
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    INFO(seed);
+    const std::string text = seed % 4 == 0   ? random_bytes(seed, seed % 90)
+                             : seed % 4 == 1 ? random_unicode(seed, seed % 40)
+                                             : mixed_text(seed, seed % 4 == 2);
+    for (const Sample& one : samples()) {
+      INFO(one.name);
       check_streaming(*one.tokenizer, text, seed, 4);
       if (one.lossless && one.tokenizer->decode(one.tokenizer->encode(text)) != text) FAIL("not restored: " << text);
     }
@@ -111,7 +111,7 @@ TEST_CASE("foreign tokenizers: streamed in any blocks and cut anywhere they give
   check_all(0, 120);
 }
 
-TEST_CASE("foreign tokenizers: streaming, long" * doctest::skip()) { check_all(1000, 50'000); }
+TEST_CASE("foreign tokenizers: streaming, long" * doctest::skip()) { check_all(1000, 20'000); }
 
 TEST_CASE("foreign tokenizers: rebuilt from their data they are the same") {
   for (const Sample& one : samples()) {
