@@ -142,7 +142,7 @@ TEST_CASE("what RWKV-7's first layer has no use for is named") {
   for (const char* name : {"v0", "v1", "v2"})
     rwkv.tensors.push_back({{std::string("blocks.0.att.") + name, {1, 1, 12}}, std::vector<float>(12)});
   CHECK(notes_say(rwkv.read(), "blocks.0.att.v0 and 2 more: the first layer's values are its own"));
-  const ImportedModel imported = rwkv.read({.groupnorm_eps = 0.5});
+  const ImportedModel imported = rwkv.read({.groupnorm_eps = 0.5, .skip_unknown = false});
   CHECK(imported.model->config().options.at("rwkv7.groupnorm_eps") == "0.5");
   CHECK(notes_say(imported, "epsilon of the heads' norm: 0.5, as --groupnorm-eps says"));
   drop(rwkv.tensors, "blocks.1.ln1.weight");
