@@ -81,10 +81,7 @@ Loaded load_foreign(const std::unique_ptr<TensorSource>& source, const ConvertMo
            grouped(imported.model->parameters().count()));
   for (const std::string& note : imported.notes) log_note("  {}", note);
   Loaded loaded{std::move(imported.model), {}};
-  if (o.format == "quipu")
-    loaded.facts.tokenizer = checked_tokenizer(*source, o.tokenizer, loaded.model->vocab());
-  else if (!o.tokenizer.empty())
-    throw UsageError("--tokenizer: goes into checkpoints alone; leave it out with --format published");
+  if (o.format == "quipu") loaded.facts.tokenizer = checked_tokenizer(*source, o.tokenizer, loaded.model->vocab());
   loaded.facts.provenance.data = {o.input};
   return loaded;
 }
@@ -93,6 +90,8 @@ Status run_model(const ConvertModelOptions& o, const std::string& line) {
   refuse_terminal_output(o.output);
   if (o.format == "published" && o.output == "-")
     throw UsageError("--output -: a published model is a folder; name one");
+  if (o.format == "published" && !o.tokenizer.empty())
+    throw UsageError("--tokenizer: goes into checkpoints alone; leave it out with --format published");
   std::error_code ignored;
   Loaded loaded = [&] {
     if (std::filesystem::is_directory(o.input, ignored)) return load_foreign(open_tensor_source(o.input), o);

@@ -131,6 +131,7 @@ bool is_harmless(const std::string& key) {
                                            "residual_in_fp32",
                                            "rescale_prenorm_residual",
                                            "A_init_range",
+                                           "head_dim",
                                            "conv_init",
                                            "intermediate_size",
                                            "dt_scale",

@@ -111,6 +111,7 @@ Architecture llama_like(const std::string& type, const std::string& class_name, 
                        {"rms_norm_eps", kReal, "norm_eps", "1e-06"},
                        {"rope_theta", kReal, "attention.rope_base", "10000.0"},
                        {"rope_scaling", kConstant, "", "null"},
+                       {"rope_parameters", kConstant, "", "null"},
                        {"hidden_act", kConstant, "", "\"silu\""},
                        {"tie_word_embeddings", kTied, "head", "false"}} +
                   more,
@@ -197,103 +198,132 @@ Architecture mamba_like(const std::string& type, const std::string& class_name, 
           .prefix = "backbone."};
 }
 
-std::vector<Architecture> all() {
-  const Fields plain_attention{{"attention.window", "0"}};
-  return {
-      gpt2(),
-      llama_like("llama", "LlamaForCausalLM",
-                 {{"attention_bias", kFlag, "attention.bias", "false"}, {"mlp_bias", kConstant, "", "false"}},
-                 plain_attention),
-      llama_like("mistral", "MistralForCausalLM", {{"sliding_window", kCount, "attention.window", "null"}},
-                 {{"attention.bias", "false"}}),
-      fla("gsa", "GSAForCausalLM", "gsa", 4, 4,
-          Keys{head_count("4"),
-               {"num_kv_heads", kCount, "gsa.kv_heads", "null"},
-               {"expand_k", kConstant, "", "1"},
-               {"expand_v", kConstant, "", "1"},
-               {"num_slots", kCount, "gsa.slots", "64"},
-               {"gate_logit_normalizer", kReal, "gsa.gate_logit_normalizer", "8"},
-               {"feature_map", kConstant, "", "\"swish\""}} +
-              short_conv("gsa", "false"),
-          {{"gsa.conv_bias", "false"}}),
-      fla("gla", "GLAForCausalLM", "gla", 4, 4,
-          Keys{head_count("4"),
-               {"num_kv_heads", kConstant, "", "null"},
-               {"expand_k", kReal, "gla.expand_k", "0.5"},
-               {"expand_v", kReal, "gla.expand_v", "1.0"},
-               {"feature_map", kConstant, "", "null"},
-               {"clamp_min", kConstant, "", "null"},
-               {"use_output_gate", kConstant, "", "true"},
-               {"use_gk", kConstant, "", "true"},
-               {"use_gv", kConstant, "", "false"},
-               head_norm("gla")} +
-              short_conv("gla", "false"),
-          {{"gla.gate_low_rank_dim", "16"}, {"gla.gate_logit_normalizer", "16"}}),
-      fla("retnet", "RetNetForCausalLM", "retnet", 8, 2,
-          {head_count("8"),
-           {"num_kv_heads", kConstant, "", "null"},
-           {"expand_k", kReal, "retnet.expand_k", "1.0"},
-           {"expand_v", kReal, "retnet.expand_v", "2.0"},
-           {"feature_map", kConstant, "", "null"},
-           {"use_short_conv", kConstant, "", "false"},
-           {"use_output_gate", kConstant, "", "true"},
-           head_norm("retnet")},
-          {{"retnet.variant", "fla"}}),
-      fla("hgrn2", "HGRN2ForCausalLM", "hgrn2", 0, 4,
-          {{"num_heads", kHeads, "hgrn2.expand_ratio"},
-           {"expand_ratio", kCount, "hgrn2.expand_ratio", "128"},
-           {"use_short_conv", kConstant, "", "false"},
-           {"use_lower_bound", kConstant, "", "true"}}),
-      fla("delta_net", "DeltaNetForCausalLM", "deltanet", 4, 4,
-          Keys{head_count("16"),
-               {"expand_k", kReal, "deltanet.expand_k", "1.0"},
-               {"expand_v", kReal, "deltanet.expand_v", "1.0"},
-               {"use_gate", kFlag, "deltanet.use_gate", "false"},
-               {"allow_neg_eigval", kFlag, "deltanet.allow_neg_eigval", "false"},
-               {"use_beta", kConstant, "", "true"},
-               {"use_output_norm", kConstant, "", "true"},
-               {"qk_norm", kConstant, "", "\"l2\""},
-               {"qk_activation", kConstant, "", "\"silu\""},
-               head_norm("deltanet")} +
-              short_conv("deltanet", "true")),
-      fla("gated_deltanet", "GatedDeltaNetForCausalLM", "gated_deltanet", 6, 4,
-          Keys{head_count("6"),
-               {"num_v_heads", kCount, "gated_deltanet.num_v_heads", "null"},
-               {"head_dim", kCount, "gated_deltanet.head_dim", "256"},
-               {"expand_v", kReal, "gated_deltanet.expand_v", "2.0"},
-               {"use_gate", kFlag, "gated_deltanet.use_gate", "true"},
-               {"allow_neg_eigval", kFlag, "gated_deltanet.allow_neg_eigval", "false"},
-               head_norm("gated_deltanet")} +
-              short_conv("gated_deltanet", "true")),
-      fla("abc", "ABCForCausalLM", "abc", 4, 4,
-          {head_count("4"),
-           {"num_slots", kCount, "abc.slots", "64"},
-           {"expand_k", kReal, "abc.expand_k", "0.5"},
-           {"expand_v", kReal, "abc.expand_v", "1.0"},
-           {"clamp_max", kReal, "abc.logit_bound", "32"},
-           {"clamp_min", kConstant, "", "-32"},
-           {"use_short_conv", kConstant, "", "false"},
-           {"use_rope", kFlag, "abc.use_rope", "true"},
-           head_norm("abc")},
-          {{"abc.rope_base", "10000"}}),
-      mamba_like("mamba", "MambaForCausalLM",
-                 {{"dt_rank", kCount, "mamba.dt_rank", "null"}, {"time_step_rank", kCount, "mamba.dt_rank", "null"}}),
-      mamba_like("mamba2", "Mamba2ForCausalLM",
-                 {{"head_dim", kCount, "mamba2.headdim", "64"},
-                  {"num_heads", kHeads, "mamba2.headdim"},
-                  {"n_groups", kCount, "mamba2.ngroups", "1"},
-                  {"norm_eps", kReal, "mamba2.norm_eps", "1e-05"},
-                  {"layer_norm_epsilon", kReal, "mamba2.norm_eps", "null"},
-                  {"rmsnorm", kConstant, "", "true"},
-                  {"norm_before_gate", kConstant, "", "false"},
-                  {"D_has_hdim", kConstant, "", "false"}}),
-  };
+Architecture llama() {
+  return llama_like("llama", "LlamaForCausalLM",
+                    {{"attention_bias", kFlag, "attention.bias", "false"}, {"mlp_bias", kConstant, "", "false"}},
+                    {{"attention.window", "0"}});
+}
+
+Architecture mistral() {
+  return llama_like("mistral", "MistralForCausalLM", {{"sliding_window", kCount, "attention.window", "null"}},
+                    {{"attention.bias", "false"}});
+}
+
+Architecture gsa() {
+  return fla("gsa", "GSAForCausalLM", "gsa", 4, 4,
+             Keys{head_count("4"),
+                  {"num_kv_heads", kCount, "gsa.kv_heads", "null"},
+                  {"expand_k", kConstant, "", "1"},
+                  {"expand_v", kConstant, "", "1"},
+                  {"num_slots", kCount, "gsa.slots", "64"},
+                  {"gate_logit_normalizer", kReal, "gsa.gate_logit_normalizer", "8"},
+                  {"feature_map", kConstant, "", "\"swish\""}} +
+                 short_conv("gsa", "false"),
+             {{"gsa.conv_bias", "false"}});
+}
+
+Architecture gla() {
+  return fla("gla", "GLAForCausalLM", "gla", 4, 4,
+             Keys{head_count("4"),
+                  {"num_kv_heads", kConstant, "", "null"},
+                  {"expand_k", kReal, "gla.expand_k", "0.5"},
+                  {"expand_v", kReal, "gla.expand_v", "1.0"},
+                  {"feature_map", kConstant, "", "null"},
+                  {"clamp_min", kConstant, "", "null"},
+                  {"use_output_gate", kConstant, "", "true"},
+                  {"use_gk", kConstant, "", "true"},
+                  {"use_gv", kConstant, "", "false"},
+                  head_norm("gla")} +
+                 short_conv("gla", "false"),
+             {{"gla.gate_low_rank_dim", "16"}, {"gla.gate_logit_normalizer", "16"}});
+}
+
+Architecture retnet() {
+  return fla("retnet", "RetNetForCausalLM", "retnet", 8, 2,
+             {head_count("8"),
+              {"num_kv_heads", kConstant, "", "null"},
+              {"expand_k", kReal, "retnet.expand_k", "1.0"},
+              {"expand_v", kReal, "retnet.expand_v", "2.0"},
+              {"feature_map", kConstant, "", "null"},
+              {"use_short_conv", kConstant, "", "false"},
+              {"use_output_gate", kConstant, "", "true"},
+              head_norm("retnet")},
+             {{"retnet.variant", "fla"}});
+}
+
+Architecture hgrn2() {
+  return fla("hgrn2", "HGRN2ForCausalLM", "hgrn2", 0, 4,
+             {{"num_heads", kHeads, "hgrn2.expand_ratio"},
+              {"expand_ratio", kCount, "hgrn2.expand_ratio", "128"},
+              {"use_short_conv", kConstant, "", "false"},
+              {"use_lower_bound", kConstant, "", "true"}});
+}
+
+Architecture delta_net() {
+  return fla("delta_net", "DeltaNetForCausalLM", "deltanet", 4, 4,
+             Keys{head_count("16"),
+                  {"expand_k", kReal, "deltanet.expand_k", "1.0"},
+                  {"expand_v", kReal, "deltanet.expand_v", "1.0"},
+                  {"use_gate", kFlag, "deltanet.use_gate", "false"},
+                  {"allow_neg_eigval", kFlag, "deltanet.allow_neg_eigval", "false"},
+                  {"use_beta", kConstant, "", "true"},
+                  {"use_output_norm", kConstant, "", "true"},
+                  {"qk_norm", kConstant, "", "\"l2\""},
+                  {"qk_activation", kConstant, "", "\"silu\""},
+                  head_norm("deltanet")} +
+                 short_conv("deltanet", "true"));
+}
+
+Architecture gated_deltanet() {
+  return fla("gated_deltanet", "GatedDeltaNetForCausalLM", "gated_deltanet", 6, 4,
+             Keys{head_count("6"),
+                  {"num_v_heads", kCount, "gated_deltanet.num_v_heads", "null"},
+                  {"head_dim", kCount, "gated_deltanet.head_dim", "256"},
+                  {"expand_v", kReal, "gated_deltanet.expand_v", "2.0"},
+                  {"use_gate", kFlag, "gated_deltanet.use_gate", "true"},
+                  {"allow_neg_eigval", kFlag, "gated_deltanet.allow_neg_eigval", "false"},
+                  head_norm("gated_deltanet")} +
+                 short_conv("gated_deltanet", "true"));
+}
+
+Architecture abc() {
+  return fla("abc", "ABCForCausalLM", "abc", 4, 4,
+             {head_count("4"),
+              {"num_slots", kCount, "abc.slots", "64"},
+              {"expand_k", kReal, "abc.expand_k", "0.5"},
+              {"expand_v", kReal, "abc.expand_v", "1.0"},
+              {"clamp_max", kConstant, "", "32"},
+              {"clamp_min", kConstant, "", "-32"},
+              {"use_short_conv", kConstant, "", "false"},
+              {"use_rope", kFlag, "abc.use_rope", "true"},
+              head_norm("abc")},
+             {{"abc.rope_base", "10000"}, {"abc.logit_bound", "32"}});
+}
+
+Architecture mamba() {
+  return mamba_like(
+      "mamba", "MambaForCausalLM",
+      {{"dt_rank", kCount, "mamba.dt_rank", "null"}, {"time_step_rank", kCount, "mamba.dt_rank", "null"}});
+}
+
+Architecture mamba2() {
+  return mamba_like("mamba2", "Mamba2ForCausalLM",
+                    {{"head_dim", kCount, "mamba2.headdim", "64"},
+                     {"num_heads", kHeads, "mamba2.headdim"},
+                     {"n_groups", kCount, "mamba2.ngroups", "1"},
+                     {"norm_eps", kReal, "mamba2.norm_eps", "1e-05"},
+                     {"layer_norm_epsilon", kReal, "mamba2.norm_eps", "null"},
+                     {"rmsnorm", kConstant, "", "true"},
+                     {"rms_norm", kConstant, "", "true"},
+                     {"norm_before_gate", kConstant, "", "false"},
+                     {"D_has_hdim", kConstant, "", "false"}});
 }
 
 }  // namespace
 
 const std::vector<Architecture>& architectures() {
-  static const std::vector<Architecture> known = all();
+  static const std::vector<Architecture> known{gpt2(),  llama(),     mistral(),        gsa(), gla(),   retnet(),
+                                               hgrn2(), delta_net(), gated_deltanet(), abc(), mamba(), mamba2()};
   return known;
 }
 

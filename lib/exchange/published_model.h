@@ -11,8 +11,8 @@ namespace quipu {
 
 /// What the user adds to what a file says.
 struct ImportOptions {
-  std::optional<double> groupnorm_eps;  ///< of RWKV-5's to RWKV-7's heads
-  bool skip_unknown = false;            ///< leave out tensors that the model has no place for
+  std::optional<double> groupnorm_eps{};  ///< of RWKV-5's to RWKV-7's heads
+  bool skip_unknown = false;              ///< leave out tensors that the model has no place for
 };
 
 /// A model of another program: how to build it here, and where its parameters are.

@@ -61,6 +61,7 @@ void Sampler::take_penalised(std::span<const Real> logits) {
   if (options_.repetition_penalty == 1) return;
   const Real penalty = static_cast<Real>(options_.repetition_penalty);
   for (const std::int32_t token : recent_) {
+    if (static_cast<std::size_t>(token) >= weights_.size()) continue;  // read, but never drawn
     const Real logit = logits[static_cast<std::size_t>(token)];
     weights_[static_cast<std::size_t>(token)] = logit > 0 ? logit / penalty : logit * penalty;
   }

@@ -155,3 +155,18 @@ TEST_CASE("generator: a weight that is not finite is a numeric error") {
   generator.read(std::vector<std::int32_t>{0, 1, 2});
   CHECK_THROWS_AS(generator.next(), NumericError);
 }
+
+TEST_CASE("generator: rows that the tokenizer has no token for are never drawn") {
+  const auto model = small_model("gsa", kVocab);
+  const auto prompt = random_tokens(9, 3);
+  SamplingOptions hot = kWarm;
+  hot.temperature = 50, hot.top_p = 1;
+  const auto highest = [&](Index tokens) {
+    Generator generator(*model, hot, Generator::kChunk, tokens);
+    generator.read(prompt);
+    const std::vector<std::int32_t> drawn = draw(generator, 200);
+    return *std::max_element(drawn.begin(), drawn.end());
+  };
+  CHECK(highest(0) >= 30);
+  CHECK(highest(30) < 30);
+}

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# convert model as a user runs it: a model out, in and out again, its tokenizer, real files of rwkv.cpp where they are,
+# and every way in which it refuses.
+set -euo pipefail
+root=${QUIPU_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+bin=${QUIPU_BIN:-$root/build/bin}
+real=${QUIPU_REAL_DATA:-$root/../shared/real}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+export SOURCE_DATE_EPOCH=1000000000
+fail() { echo "FAILED: $*" >&2 && exit 1; }
+# status WANTED COMMAND..: the command ends with this status; its streams stay in `out` and `err`.
+status() {
+  local wanted=$1 got=0
+  shift
+  "$@" >out 2>err </dev/null || got=$?
+  [ "$got" = "$wanted" ] || fail "status $got instead of $wanted: $*: $(cat err)"
+}
+# refused WANTED TEXT COMMAND..: one line on stderr that holds TEXT, no file.
+refused() {
+  local wanted=$1 text=$2
+  shift 2
+  status "$wanted" "$@"
+  [ "$(wc -l <err)" = 1 ] || fail "not one line of error: $*: $(cat err)"
+  grep -qF -- "$text" err || fail "'$text' is not in: $(cat err)"
+  [ ! -e bad ] || fail "a file is left: $*"
+}
+said() { grep -qE -- "$1" "$2" || fail "'$1' is not in: $(cat "$2")"; }
+fact() { "$bin/convert" show --json "$1" | grep -oE "\"$2\":[^,}]*" | head -n 1 | cut -d: -f2; }
+
+for i in $(seq 1 200); do echo "This is line $i of a small text."; done >book.txt
+"$bin/convert" text -o book.h5 --valid 0.1 book.txt 2>err
+"$bin/train" book.h5 -o gsa.h5 --mixer gsa --dim 16 --heads 2 --layers 2 --set gsa.slots=4 --steps 2 --batch 2 \
+  --seq-len 16 >out 2>err || fail "train: $(cat err)"
+
+# Out, in and out again: the same numbers, the same bytes; what the model writes is the same.
+status 0 "$bin/convert" model gsa.h5 --format published -o published
+said "published: written as gsa" err
+said '"model_type": "gsa"' published/config.json
+status 0 "$bin/convert" model published -o back.h5 --tokenizer gsa.h5
+said "published/model.safetensors: gsa \(safetensors\), [0-9,]+ parameters" err
+[ "$(fact back.h5 parameter_digest)" = "$(fact gsa.h5 parameter_digest)" ] || fail "the parameters have changed"
+status 0 "$bin/convert" model --format published -o again published/model.safetensors
+cmp published/model.safetensors again/model.safetensors || fail "the tensors have changed"
+cmp published/config.json again/config.json || fail "the configuration has changed"
+"$bin/generate" gsa.h5 "This is" --tokens 20 >one 2>err
+"$bin/generate" back.h5 "This is" --tokens 20 >two 2>err
+cmp one two || fail "the model writes another text"
+
+# A checkpoint comes through a pipe and leaves through one, its training behind it.
+"$bin/convert" model - -o - <gsa.h5 2>err >own.h5
+[ "$(fact own.h5 parameter_digest)" = "$(fact gsa.h5 parameter_digest)" ] || fail "a pipe changes the parameters"
+[ "$(fact own.h5 optimizer_numbers)" = 0 ] || fail "the optimizer's numbers came along"
+status 0 "$bin/eval-ppl" own.h5 book.h5
+
+# What cannot be.
+refused 2 "--format" "$bin/convert" model gsa.h5 -o bad --format onnx
+refused 2 "is a folder; name one" "$bin/convert" model gsa.h5 -o - --format published
+refused 2 "has its own" "$bin/convert" model gsa.h5 -o bad --tokenizer bytes
+refused 2 "leave it out" "$bin/convert" model published -o bad --tokenizer bytes --format published
+refused 2 "is for RWKV alone" "$bin/convert" model published -o bad --groupnorm-eps 1e-5
+refused 2 "--groupnorm-eps" "$bin/convert" model published -o bad --groupnorm-eps 0
+refused 1 "none: " "$bin/convert" model none -o bad
+refused 1 "book.txt: " "$bin/convert" model book.txt -o bad
+refused 1 "book.h5: " "$bin/convert" model book.h5 -o bad
+mkdir bare
+cp published/model.safetensors bare
+refused 1 "nor a config.json beside it" "$bin/convert" model bare -o bad
+mkdir torn
+cp published/config.json torn
+head -c 3000 published/model.safetensors >torn/model.safetensors
+refused 1 "torn/model.safetensors: " "$bin/convert" model torn -o bad
+cp published/model.safetensors torn
+sed -i 's/"num_slots": 4/"num_slots": 5/' torn/config.json
+refused 1 "and [10, 16] is what its model has" "$bin/convert" model torn -o bad
+"$bin/train" book.h5 -o aft.h5 --mixer aft --dim 16 --layers 1 --steps 1 --batch 2 --seq-len 16 >out 2>err || fail "$(cat err)"
+refused 2 "because of the mixer aft" "$bin/convert" model aft.h5 -o bad --format published
+
+# Published models of rwkv.cpp, where they are: their own names, and back.
+if [ -e "$real/checkpoints/rwkv.cpp" ]; then
+  for name in 4v0-660K-FP32 5v2-730K-FP32 6v0-3m-Q5_1 7v0-834K-FP32; do
+    file=$real/checkpoints/rwkv.cpp/tiny-rwkv-$name.bin
+    status 0 "$bin/convert" model "$file" -o m.h5
+    said "its 256 tokens are taken for bytes" err
+    status 0 "$bin/convert" model m.h5 --format published -o rwkv
+    [ ! -e rwkv/config.json ] || fail "RWKV has a config.json"
+    status 0 "$bin/convert" model rwkv -o n.h5
+    [ "$(fact n.h5 parameter_digest)" = "$(fact m.h5 parameter_digest)" ] || fail "$name: the parameters have changed"
+    status 0 "$bin/generate" m.h5 '"in' --tokens 30
+    mv out first
+    status 0 "$bin/generate" n.h5 '"in' --tokens 30
+    cmp out first || fail "$name: another text"
+    rm -r rwkv
+  done
+  refused 2 "RWKV-4 has no such norm" "$bin/convert" model "$real/checkpoints/rwkv.cpp/tiny-rwkv-4v0-660K-FP32.bin" \
+    -o bad --groupnorm-eps 1e-5
+else
+  echo "convert_model_test: no files of rwkv.cpp; that part is skipped"
+fi
+echo "convert_model_test: passed"
