@@ -8,17 +8,17 @@
 
 namespace quipu::inline QUIPU_REAL_NS {
 
-void linear_into(Matrix y, Matrix x, const Tensor& weight, const Tensor& bias) {
-  if (x.cols != weight.extent(1) || y.cols != weight.extent(0))
-    throw ShapeError("linear: input width {} and output width {} for a weight of shape {}", x.cols, y.cols,
-                     weight.shape().text());
-  if (bias.defined())
-    for (Index r = 0; r < y.rows; ++r) std::copy_n(bias.data(), y.cols, y.row(r));
-  const Real beta = bias.defined() ? Real{1} : Real{0};
-  if (x.rows == 1)
-    blas::multiply_vector(y.data, weight.matrix(), x.data, beta);
-  else
-    blas::multiply_bt(y, x, weight.matrix(), beta);
+void linear_into(Matrix y, Matrix x, const Weight& weight, const Tensor& bias) {
+  multiply_weight(y, x, weight, bias.defined() ? bias.data() : nullptr);
+}
+
+Var linear_untrained(Tape& tape, const Var& x, const Weight& weight, const Var& bias) {
+  if (tape.needs({&x, &bias})) throw InternalError("a gradient through a matrix that is not trained");
+  Shape shape = x.shape();
+  shape[-1] = weight.out();
+  Tensor y(shape);
+  linear_into(y.matrix(), x.value().matrix(), weight, bias.value());
+  return y;
 }
 
 Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias) {

@@ -56,12 +56,17 @@ void slice_gradients(Matrix dlogits, Matrix hidden, const Tensor& weight, Index 
   if (d.bias.defined()) add_column_sums(d.bias.data(), dlogits);
 }
 
-}  // namespace
+/// The output projection: `weight` as the products take it, `trained` the same on the tape (undefined: a constant).
+struct Projection {
+  Weight weight;
+  Var trained, bias;
+};
 
-LossOutput projected_cross_entropy(Tape& tape, const Var& hidden, const Var& weight, const Var& bias,
-                                   std::span<const std::int32_t> targets, const LossOptions& options) {
+LossOutput projected_loss(Tape& tape, const Var& hidden, const Projection& by, std::span<const std::int32_t> targets,
+                          const LossOptions& options) {
+  const auto& [projection, weight, bias] = by;
   const Matrix x = hidden.value().matrix();
-  const Index rows = x.rows, vocab = weight.extent(0);
+  const Index rows = x.rows, vocab = projection.out();
   check_targets(targets, rows, vocab);
   LossOutput out;
   out.nll_nats.assign(targets.size(), 0);
@@ -81,7 +86,7 @@ LossOutput projected_cross_entropy(Tape& tape, const Var& hidden, const Var& wei
     const Matrix logits = buffer.matrix().slice(0, end - begin), slice = x.slice(begin, end);
     const auto scored = targets.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
     if (!gradient && std::all_of(scored.begin(), scored.end(), [](auto t) { return t == kNoTarget; })) continue;
-    linear_into(logits, slice, weight.value(), bias.value());
+    linear_into(logits, slice, projection, bias.value());
 #pragma omp parallel for schedule(static)
     for (Index r = begin; r < end; ++r) {
       const auto i = static_cast<std::size_t>(r);
@@ -109,6 +114,19 @@ LossOutput projected_cross_entropy(Tape& tape, const Var& hidden, const Var& wei
                     }
                   });
   return out;
+}
+
+}  // namespace
+
+LossOutput projected_cross_entropy(Tape& tape, const Var& hidden, const Var& weight, const Var& bias,
+                                   std::span<const std::int32_t> targets, const LossOptions& options) {
+  return projected_loss(tape, hidden, {weight.value(), weight, bias}, targets, options);
+}
+
+LossOutput projected_cross_entropy(Tape& tape, const Var& hidden, const Weight& weight,
+                                   std::span<const std::int32_t> targets, const LossOptions& options) {
+  if (tape.needs({&hidden})) throw InternalError("a gradient through a matrix that is not trained");
+  return projected_loss(tape, hidden, {weight, {}, {}}, targets, options);
 }
 
 }  // namespace quipu::inline QUIPU_REAL_NS

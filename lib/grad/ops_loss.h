@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "grad/tape.h"
+#include "tensor/weight.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
 
@@ -28,6 +29,10 @@ struct LossOutput {
 /// On a recording tape the gradients are computed along with the loss and scaled in backward.
 /// Throws InputError where a target is outside the vocabulary.
 LossOutput projected_cross_entropy(Tape& tape, const Var& hidden, const Var& weight, const Var& bias,
+                                   std::span<const std::int32_t> targets, const LossOptions& options = {});
+/// The same with a weight in any number format, for evaluation: the loss is a constant. Throws InternalError where
+/// the tape would need its backward form.
+LossOutput projected_cross_entropy(Tape& tape, const Var& hidden, const Weight& weight,
                                    std::span<const std::int32_t> targets, const LossOptions& options = {});
 
 }  // namespace quipu::inline QUIPU_REAL_NS

@@ -40,9 +40,23 @@ Var Parameter::rows(Index begin, Index end) const {
 Parameter undecayed(const Shape& shape, Initializer init) { return {shape, std::move(init), {true, false, 1}}; }
 Parameter buffer(const Shape& shape, Initializer init) { return {shape, std::move(init), {false, false, 0}}; }
 
-Parameters::Parameters(const std::function<void(const ParameterVisitor&)>& visit, bool gradients) {
+Parameter matrix(Index out, Index in, Initializer init) { return {{out, in}, std::move(init), {.matrix = true}}; }
+
+void Parameter::refuse_packed() const {
+  throw InternalError("the floats of a matrix {} in {}", shape_.text(), format_name(packed_.format()));
+}
+
+Parameters::Parameters(const std::function<void(const ParameterVisitor&)>& visit, bool gradients,
+                       const FormatChoice& format) {
   constexpr Index kAlign = 16;  // each parameter starts on a cache line
-  visit(ParameterVisitor([this](const std::string& name, Parameter& parameter) {
+  visit(ParameterVisitor([&](const std::string& name, Parameter& parameter) {
+    if (const NumberFormat chosen = format ? format(name, parameter) : NumberFormat::f32; chosen != NumberFormat::f32) {
+      if (gradients || !parameter.traits().matrix)
+        throw InternalError("{} in {}: {}", name, format_name(chosen), gradients ? "is trained" : "no matrix");
+      parameter.packed_ = PackedMatrix(chosen, parameter.shape()[0], parameter.shape()[1]);
+      packed_.push_back({name, &parameter, 0, parameter.shape().count()});
+      return;
+    }
     auto& list = parameter.traits().trainable ? trainable_ : buffers_;
     const Index begin = list.empty() ? 0 : (list.back().end + kAlign - 1) / kAlign * kAlign;
     list.push_back({name, &parameter, begin, begin + parameter.shape().count()});
@@ -59,7 +73,19 @@ Parameters::Parameters(const std::function<void(const ParameterVisitor&)>& visit
 }
 
 void Parameters::initialise(std::uint64_t seed) {
-  for (const Entry& e : all()) e.parameter->init_(e.parameter->value_.span(), Rng(seed, 0, rng_site(e.name.c_str())));
+  std::vector<Real> drawn;
+  std::vector<float> numbers;
+  for (const Entry& e : all()) {
+    const Rng rng(seed, 0, rng_site(e.name.c_str()));
+    if (!e.parameter->is_packed()) {
+      e.parameter->init_(e.parameter->value_.span(), rng);
+      continue;
+    }
+    drawn.resize(static_cast<std::size_t>(e.end));
+    e.parameter->init_(drawn, rng);
+    numbers.assign(drawn.begin(), drawn.end());
+    e.parameter->packed_.encode(0, numbers);
+  }
 }
 
 void Parameters::zero_gradients() {
@@ -69,8 +95,21 @@ void Parameters::zero_gradients() {
 
 std::vector<Parameters::Entry> Parameters::all() const {
   std::vector<Entry> entries = trainable_;
+  entries.insert(entries.end(), packed_.begin(), packed_.end());
   entries.insert(entries.end(), buffers_.begin(), buffers_.end());
   return entries;
+}
+
+Index Parameters::count() const {
+  Index count = trainable_.empty() ? 0 : trainable_.back().end;
+  for (const Entry& e : packed_) count += e.end;
+  return count;
+}
+
+Index Parameters::value_bytes() const {
+  Index bytes = (values_.count() + buffer_values_.count()) * static_cast<Index>(sizeof(Real));
+  for (const Entry& e : packed_) bytes += static_cast<Index>(e.parameter->packed().bytes().size());
+  return bytes;
 }
 
 const std::string& Parameters::name_at(Index index) const {

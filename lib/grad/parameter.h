@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "grad/tape.h"
+#include "tensor/weight.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
 
@@ -26,10 +27,11 @@ struct ParameterTraits {
   bool trainable = true;  ///< false: a buffer (random features, frozen keys); saved, never changed
   bool decay = true;      ///< takes part in weight decay
   double lr_scale = 1;
+  bool matrix = false;  ///< used as a `Weight` alone, so that it may be stored in another number format
 };
 
 /// A named array of a model: its shape, how it starts and how it is trained. The numbers live in the flat arrays of the
-/// `Parameters` that the model is bound to.
+/// `Parameters` that the model is bound to; those of a packed matrix (not float32) in storage of its own.
 class Parameter {
  public:
   Parameter() = default;
@@ -38,21 +40,35 @@ class Parameter {
 
   const Shape& shape() const { return shape_; }
   const ParameterTraits& traits() const { return traits_; }
-  const Tensor& value() const { return value_; }
+  /// Throws InternalError for a packed matrix, which has no floats.
+  const Tensor& value() const {
+    if (is_packed()) refuse_packed();
+    return value_;
+  }
+  NumberFormat format() const { return is_packed() ? packed_.format() : NumberFormat::f32; }
+  bool is_packed() const { return packed_.defined(); }
+  const PackedMatrix& packed() const { return packed_; }
+  /// A matrix in whatever format it is.
+  Weight weight() const { return is_packed() ? Weight(packed_) : Weight(value_); }
   /// On the tape: with a slot in the flat gradient array where the model trains.
-  Var var() const { return {value_, gradient_}; }
+  Var var() const { return {value(), gradient_}; }
   /// Rows [begin, end) along the first axis, on the tape.
   Var rows(Index begin, Index end) const;
-  bool bound() const { return value_.defined(); }
+  bool bound() const { return value_.defined() || is_packed(); }
 
  private:
   friend class Parameters;
+  [[noreturn]] void refuse_packed() const;
   Shape shape_;
   Initializer init_;
   ParameterTraits traits_;
   Tensor value_;
+  PackedMatrix packed_;
   std::shared_ptr<Gradient> gradient_;
 };
+
+/// A matrix that is used as a `Weight` alone.
+Parameter matrix(Index out, Index in, Initializer init);
 
 /// A weight that takes no part in weight decay (norms, biases, decays).
 Parameter undecayed(const Shape& shape, Initializer init);
@@ -75,8 +91,11 @@ class ParameterVisitor {
   std::string prefix_;
 };
 
+/// Chooses the number format of a parameter; anything but f32 is for matrices alone. Empty: all are f32.
+using FormatChoice = std::function<NumberFormat(const std::string& name, const Parameter& parameter)>;
+
 /// The flat arrays behind a model's parameters: all trainable values in one, their gradients in a second of the same
-/// order, the buffers in a third.
+/// order, the buffers in a third. Packed matrices are none of these: they are never trained.
 class Parameters {
  public:
   struct Entry {
@@ -87,9 +106,12 @@ class Parameters {
   };
 
   /// Lays out and binds what `visit` lists; values are undefined. Without `gradients` none are allocated (inference).
-  Parameters(const std::function<void(const ParameterVisitor&)>& visit, bool gradients);
+  /// Throws InternalError where `format` packs what is no matrix, or beside gradients.
+  Parameters(const std::function<void(const ParameterVisitor&)>& visit, bool gradients,
+             const FormatChoice& format = {});
 
-  /// Fills every parameter from its initialiser; each has a random stream of its own, by its name.
+  /// Fills every parameter from its initialiser, packed ones with what is nearest to it; each has a random stream of
+  /// its own, by its name.
   void initialise(std::uint64_t seed);
   void zero_gradients();
 
@@ -97,15 +119,18 @@ class Parameters {
   std::span<Real> gradients() { return gradients_.span(); }
   const std::vector<Entry>& trainable() const { return trainable_; }
   const std::vector<Entry>& buffers() const { return buffers_; }
-  /// Trainable first, then buffers.
+  const std::vector<Entry>& packed() const { return packed_; }
+  /// Trainable first, then packed matrices, then buffers.
   std::vector<Entry> all() const;
-  /// Number of trainable numbers.
-  Index count() const { return trainable_.empty() ? 0 : trainable_.back().end; }
+  /// Number of numbers but those of buffers.
+  Index count() const;
+  /// Bytes that all values take.
+  Index value_bytes() const;
   /// The name of the parameter that holds element `index` of the flat arrays.
   const std::string& name_at(Index index) const;
 
  private:
-  std::vector<Entry> trainable_, buffers_;
+  std::vector<Entry> trainable_, packed_, buffers_;
   Tensor values_, gradients_, buffer_values_;
 };
 

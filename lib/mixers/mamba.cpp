@@ -47,7 +47,7 @@ class Mamba final : public Mixer {
     const Var x = conv_(tape, in_.rows(tape, u, 0, channels_), context.layout, state.real(0));
     const Var z = in_.rows(tape, u, channels_, 2 * channels_);
     const std::vector<Var> read = split_columns(tape, x_(tape, x), {rank_, states_, states_});
-    const Var delta = activate(tape, linear(tape, read[0], dt_.weight().var(), dt_bias_.var()), Activation::softplus);
+    const Var delta = activate(tape, dt_(tape, read[0], dt_bias_.var()), Activation::softplus);
     const Var a = scale(tape, activate(tape, a_log_.var(), Activation::exp), -1);
     const DiagonalScanOutput scanned = diagonal_scan(
         tape, {.u = x, .delta = delta, .a = a, .b = read[1], .c = read[2], .skip = skip_.var(), .state = state.real(1)},
@@ -66,7 +66,7 @@ class Mamba final : public Mixer {
     conv_.step(x, xz.columns(0, channels_), state.writable(0));
     x_.step(read, x);
     for (Index b = 0; b < lanes; ++b) std::copy_n(read.row(b), rank_, dt.row(b));
-    linear_into(delta, dt, dt_.weight().value(), dt_bias_.value());
+    dt_.step(delta, dt, dt_bias_.value());
     activate_into(Activation::softplus, delta.data, delta.data, lanes * channels_);
     kernels::exp(a.data, a_log_.value().data(), channels_ * states_);
     kernels::scale(a.data, -1, a.data, channels_ * states_);

@@ -50,7 +50,7 @@ class Mamba2 final : public Mixer {
     const std::vector<Var> xbc = conv_.split(tape, in_.rows(tape, u, channels_, before_dt), context.layout,
                                              state.real(0), {channels_, shared, shared});
     const Var x = split_heads(xbc[0], heads_), b = split_heads(xbc[1], groups_), c = split_heads(xbc[2], groups_);
-    const Var dt = linear(tape, u, in_.weight().rows(before_dt, in_.out()), dt_bias_.var());
+    const Var dt = in_.rows(tape, u, before_dt, in_.out(), dt_bias_.var());
     const Var delta = activate(tape, dt, Activation::softplus);
     const Var rates = scale(tape, activate(tape, a_log_.var(), Activation::exp), -1);
     const OuterScanOutput scanned = outer_scan(tape,

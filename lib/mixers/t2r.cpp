@@ -117,8 +117,11 @@ class TransformerToRnn final : public Mixer {
   }
 
   /// Folding needs weights that stay: those of a model without gradients, which is loaded before its first step and
-  /// then only read. It pays where the folded map is the smaller.
-  bool folds() const { return !map_.var().wants_gradient() && heads_ * features_ <= dim_ + features_; }
+  /// then only read, in float32. It pays where the folded map is the smaller.
+  bool folds() const {
+    return !map_.var().wants_gradient() && !q_.weight().is_packed() && !k_.weight().is_packed() &&
+           heads_ * features_ <= dim_ + features_;
+  }
 
   void fold() const {
     const auto folded = [&](const Linear& map, Real scale, Tensor& weight, Tensor& bias) {

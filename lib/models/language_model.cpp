@@ -84,7 +84,7 @@ void check_config(const ModelConfig& c) {
 
 }  // namespace
 
-LanguageModel::LanguageModel(const ModelConfig& config, bool gradients) : config_(config) {
+LanguageModel::LanguageModel(const ModelConfig& config, bool gradients, const FormatChoice& format) : config_(config) {
   build_blocks();
   check_config(config_);
   if (config_.positions == "learned") positions_ = Parameter({config_.length, config_.dim}, normal(0.02));
@@ -94,7 +94,7 @@ LanguageModel::LanguageModel(const ModelConfig& config, bool gradients) : config
     return published ? published(config_.vocab, config_.dim) : normal(0.02);
   };
   embedding_ = Parameter(table, start(suits.embedding));
-  if (config_.head == "untied") head_ = Parameter(table, start(suits.head));
+  if (config_.head == "untied") head_ = matrix(config_.vocab, config_.dim, start(suits.head));
   if (has_embedding_norm()) embedding_norm_ = Norm(config_.embedding_norm, config_.dim, config_.norm_eps);
   norm_ = Norm(config_.norm, config_.dim, config_.norm_eps);
   parameters_ = std::make_unique<Parameters>(
@@ -107,7 +107,7 @@ LanguageModel::LanguageModel(const ModelConfig& config, bool gradients) : config
         norm_.visit(visitor, "norm");
         if (config_.head == "untied") visitor("head.weight", head_);
       },
-      gradients);
+      gradients, format);
 }
 
 void LanguageModel::build_blocks() {
@@ -165,9 +165,10 @@ Index LanguageModel::state_bytes(Index length) const {
 
 Index LanguageModel::matrix_parameters() const {
   Index count = 0;
-  for (const auto& entry : parameters_->trainable())
-    if (entry.parameter->shape().rank() >= 2 && entry.name != "embedding.weight" && entry.name != "positions.weight")
-      count += entry.parameter->shape().count();
+  for (const auto* entries : {&parameters_->trainable(), &parameters_->packed()})
+    for (const auto& entry : *entries)
+      if (entry.parameter->shape().rank() >= 2 && entry.name != "embedding.weight" && entry.name != "positions.weight")
+        count += entry.parameter->shape().count();
   return count + (config_.head == "tied" ? config_.vocab * config_.dim : 0);
 }
 
@@ -253,10 +254,11 @@ Var LanguageModel::forward(Tape& tape, std::span<const std::int32_t> tokens, con
 
 LossOutput LanguageModel::loss(Tape& tape, const Var& hidden, std::span<const std::int32_t> targets,
                                const LossOptions& options) const {
+  if (head().is_packed()) return projected_cross_entropy(tape, hidden, head().weight(), targets, options);
   return projected_cross_entropy(tape, hidden, head().var(), {}, targets, options);
 }
 
-void LanguageModel::logits_into(Matrix logits, Matrix hidden) const { linear_into(logits, hidden, head().value()); }
+void LanguageModel::logits_into(Matrix logits, Matrix hidden) const { linear_into(logits, hidden, head().weight()); }
 
 void LanguageModel::step(std::span<const std::int32_t> tokens, ModelState& state, Scratch& scratch,
                          Matrix logits) const {

@@ -13,8 +13,9 @@ namespace quipu::inline QUIPU_REAL_NS {
 class LanguageModel final : public SequenceModel {
  public:
   /// Builds what `config` says; the values of the parameters are undefined until they are initialised or loaded.
-  /// Without `gradients` none are allocated. Throws UsageError where the configuration cannot be.
-  LanguageModel(const ModelConfig& config, bool gradients);
+  /// Without `gradients` none are allocated, and matrices may have other number formats. Throws UsageError where the
+  /// configuration cannot be.
+  LanguageModel(const ModelConfig& config, bool gradients, const FormatChoice& format = {});
 
   /// With all defaults filled in.
   const ModelConfig& config() const { return config_; }

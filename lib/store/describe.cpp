@@ -47,6 +47,7 @@ void describe_checkpoint(FileDescription& about, std::shared_ptr<const H5Reader>
   for (const ArrayShape& array : checkpoint.optimizer()) moments += array.elements();
   add_fact(about, "tokenizer", checkpoint.facts().tokenizer.kind);
   add_fact(about, "parameters", parameters);
+  add_fact(about, "number_formats", checkpoint.formats_text());
   add_fact(about, "arrays", static_cast<std::int64_t>(checkpoint.parameters().size()));
   add_fact(about, "optimizer_numbers", moments);
   add_fact(about, "parameter_digest", checkpoint.parameter_digest());

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/number_format.h"
 #include "base/real.h"
 #include "store/provenance.h"
 
@@ -21,11 +22,14 @@ struct NamedArray {
   bool operator==(const NamedArray&) const = default;
 };
 
-/// The same, where the numbers are kept elsewhere.
+/// The same, where the numbers are kept elsewhere: as `data`, or, of a matrix in another format than float32, as its
+/// stored rows.
 struct ArrayView {
   std::string name;
   std::vector<Index> shape;
   std::span<const float> data;
+  NumberFormat format = NumberFormat::f32;
+  std::span<const std::byte> packed{};
 };
 
 /// What stands beside the arrays in a checkpoint.
@@ -58,10 +62,11 @@ void save_checkpoint(const std::string& path, const CheckpointFacts& facts, cons
                      const std::vector<ArrayView>& optimizer);
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
-/// Name and shape of a stored array.
+/// Name, shape and number format of a stored array.
 struct ArrayShape {
   std::string name;
   std::vector<Index> shape;
+  NumberFormat format = NumberFormat::f32;
   Index elements() const;
 };
 
@@ -79,10 +84,15 @@ class CheckpointFile {
   /// In the order in which they were saved.
   const std::vector<ArrayShape>& parameters() const { return parameters_; }
   const std::vector<ArrayShape>& optimizer() const { return optimizer_; }
+  /// The number formats among the parameters: "f32", "f32 and q8".
+  std::string formats_text() const;
   bool has_parameter(const std::string& name) const { return file_->has("/parameters/" + name); }
 
   /// Read an array into `data`. InputError with both numbers where the file has another number of elements.
+  /// A matrix in another format than float32 is expanded.
   void read_parameter(const std::string& name, std::span<float> data) const;
+  /// The stored rows of a matrix in another format than float32.
+  void read_packed(const std::string& name, std::span<std::byte> data) const;
   void read_optimizer(const std::string& name, std::span<float> data) const;
 
   const H5Reader& file() const { return *file_; }

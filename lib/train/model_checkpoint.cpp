@@ -28,6 +28,9 @@ class FileArrays {
     std::transform(values.begin(), values.end(), copy.begin(), [](double x) { return static_cast<float>(x); });
     add(std::move(name), shape, std::span<const float>(copy));
   }
+  void add(std::string name, const Shape& shape, const PackedMatrix& packed) {
+    views_.push_back({std::move(name), extents(shape), {}, packed.format(), packed.bytes()});
+  }
   const std::vector<ArrayView>& views() const { return views_; }
 
  private:
@@ -49,8 +52,13 @@ void read_real(std::span<Real> values, const Read& read) {
 
 FileArrays parameter_arrays(const Parameters& parameters) {
   FileArrays arrays;
-  for (const auto& entry : parameters.all())
-    arrays.add(entry.name, entry.parameter->shape(), entry.parameter->value().span());
+  for (const auto& entry : parameters.all()) {
+    const Parameter& parameter = *entry.parameter;
+    if (parameter.is_packed())
+      arrays.add(entry.name, parameter.shape(), parameter.packed());
+    else
+      arrays.add(entry.name, parameter.shape(), parameter.value().span());
+  }
   return arrays;
 }
 
@@ -74,19 +82,63 @@ void require_arrays(const std::string& file, const char* what, const std::vector
                        what, array.name, shape_text(array.shape));
 }
 
-}  // namespace
+std::map<std::string, NumberFormat> formats_of(const CheckpointFile& file) {
+  std::map<std::string, NumberFormat> formats;
+  for (const ArrayShape& array : file.parameters()) formats[array.name] = array.format;
+  return formats;
+}
 
-std::unique_ptr<LanguageModel> load_model(const CheckpointFile& file, bool gradients) {
-  ModelConfig config;
+std::unique_ptr<LanguageModel> load_with(const CheckpointFile& file, bool gradients, const FormatChoice& format) {
   try {
-    config = config_from_json(file.facts().config);
-    auto model = std::make_unique<LanguageModel>(config, gradients);
+    auto model = std::make_unique<LanguageModel>(config_from_json(file.facts().config), gradients, format);
     read_parameters(file, model->parameters());
     return model;
   } catch (const UsageError& error) {  // the file's fault, not that of the command line
     throw InputError("{}: its configuration makes no model here ({}); was it made by another version?", file.name(),
                      error.what());
   }
+}
+
+/// Reads a matrix into place: as it is stored, or rounded, some rows at a time.
+void read_packed(const CheckpointFile& file, const std::string& name, NumberFormat stored, const PackedMatrix& into) {
+  if (stored == into.format()) return file.read_packed(name, into.bytes());
+  std::vector<float> numbers(static_cast<std::size_t>(into.rows() * into.cols()));
+  file.read_parameter(name, numbers);
+  try {
+    into.encode(0, numbers);
+  } catch (const NumericError& error) {
+    throw InputError("{}: parameter {} {}; keep it in f32", file.name(), name, error.what());
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<LanguageModel> load_model(const CheckpointFile& file, bool gradients) {
+  const auto stored = formats_of(file);
+  return load_with(file, gradients, [&](const std::string& name, const Parameter& parameter) {
+    const auto found = stored.find(name);
+    if (gradients || found == stored.end() || found->second == NumberFormat::f32) return NumberFormat::f32;
+    if (!parameter.traits().matrix)
+      throw InputError("{}: parameter {} is in {}, this one must be in f32; give a checkpoint of this version",
+                       file.name(), name, format_name(found->second));
+    return found->second;
+  });
+}
+
+std::unique_ptr<LanguageModel> load_model_as(const CheckpointFile& file, NumberFormat format) {
+  return load_with(file, false, [format](const std::string&, const Parameter& parameter) {
+    return parameter.traits().matrix && parameter.shape()[1] >= kLeastPackedColumns ? format : NumberFormat::f32;
+  });
+}
+
+void quantise_checkpoint(const std::string& input, const std::string& output, NumberFormat format,
+                         const std::string& command) {
+  const CheckpointFile file(input);
+  const auto model = load_model_as(file, format);
+  CheckpointFacts facts = file.facts();
+  facts.progress.clear();
+  facts.provenance.commands.push_back(command);
+  save_model(output, std::move(facts), model->parameters(), nullptr, nullptr);
 }
 
 std::unique_ptr<LanguageModel> load_model(const std::string& path, bool gradients) {
@@ -97,9 +149,18 @@ void read_parameters(const CheckpointFile& file, Parameters& parameters) {
   std::map<std::string, Shape> wanted;
   for (const auto& entry : parameters.all()) wanted[entry.name] = entry.parameter->shape();
   require_arrays(file.name(), "parameter", file.parameters(), wanted);
+  const auto stored = formats_of(file);
+  if (!parameters.gradients().empty())
+    for (const auto& [name, format] : stored)
+      if (format != NumberFormat::f32)
+        throw InputError("{}: its matrices are in {}, training needs f32; convert it with convert model --dtype f32",
+                         file.name(), format_name(format));
   for (const auto& entry : parameters.all())
-    read_real(entry.parameter->value().span(),
-              [&](std::span<float> numbers) { file.read_parameter(entry.name, numbers); });
+    if (entry.parameter->is_packed())
+      read_packed(file, entry.name, stored.at(entry.name), entry.parameter->packed());
+    else
+      read_real(entry.parameter->value().span(),
+                [&](std::span<float> numbers) { file.read_parameter(entry.name, numbers); });
 }
 
 std::vector<ParameterGroup> optimizer_groups(const Parameters& parameters) {
