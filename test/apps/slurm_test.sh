@@ -29,13 +29,13 @@ convert text -o data.h5 --tokenizer bytes --valid 0.1 book.txt >convert.log 2>&1
 model=(--mixer gsa --layers 1 --dim 16 --heads 2 --batch 2 --seq-len 16 --threads 1)
 budget=(--steps 2000 --log-every 10 --eval-every 400)
 
-# One job, signalled in its first run after some 20 steps and in its second after some 60; the third ends.
+# One job, signalled in its first and in its second run once that has logged two lines or more; the third ends.
 signal_when() {
-  case ${SLURM_RESTART_COUNT:-0} in
-    0) [ "$(logged_steps "$1" 2>/dev/null | wc -l)" -ge 2 ] ;;
-    1) [ "$(logged_steps "$1" 2>/dev/null | wc -l)" -ge 6 ] ;;
-    *) false ;;
-  esac
+  local run=${SLURM_RESTART_COUNT:-0} lines
+  [ "$run" -le 1 ] || return 1
+  lines=$(logged_steps "$1" 2>/dev/null | wc -l)
+  [ -e "$1.run$run" ] || echo "$lines" >"$1.run$run"
+  [ "$lines" -ge $(($(cat "$1.run$run") + 2)) ]
 }
 export -f signal_when logged_steps
 job=$(FAKE_SLURM_LIMIT_WHEN='signal_when requeued.jsonl' sbatch --parsable "$root/data/slurm/train.sbatch" \
