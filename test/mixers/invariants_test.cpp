@@ -23,7 +23,9 @@ void for_each_variant(const std::function<void(const MixerInstance&)>& check) {
   }
 }
 
-const std::vector<Index> kLengths{1, 2, 7, kOuterChunk - 1, kOuterChunk, kOuterChunk + 1, 2 * kOuterChunk + 5};
+// Around the convolutions (4), the small chunks (half of the outer scan's) and the large ones.
+const std::vector<Index> kLengths{
+    1, 2, 3, 4, 5, 7, kOuterChunk / 2 + 1, kOuterChunk - 1, kOuterChunk, kOuterChunk + 1, 2 * kOuterChunk + 5};
 
 }  // namespace
 
