@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/blocks.h"
+#include "scan/head_rows.h"
 #include "tensor/kernels.h"
 #include "tensor/kernels_diagonal.h"
 
@@ -65,14 +66,6 @@ struct Scan {
   const std::vector<Span>& chunks_of(Index lane) const { return chunks[static_cast<std::size_t>(lane)]; }
   Real* start(Index job, Index chunk) const { return starts.data() + (job * kept + chunk) * block(); }
 };
-
-/// Rows of padding of x [B,T,..] set to zero.
-void clear_padding(const Tensor& x, const Layout& layout) {
-  const Index row = x.extent(2);
-  for (Index b = 0; b < layout.batch; ++b)
-    kernels::fill(x.data() + (b * layout.length + layout.lane_length(b)) * row, 0,
-                  (layout.length - layout.lane_length(b)) * row);
-}
 
 /// What the backward pass of a scan writes.
 struct ScanGradients {
@@ -233,8 +226,8 @@ void run_backward(const Scan& s, const Tensor& dy, const ScanGradients& d) {
 #pragma omp for schedule(dynamic)
     for (Index job = 0; job < s.jobs(); ++job) worker.backward(job, dy, d);
   }
-  clear_padding(d.u, s.layout);
-  clear_padding(d.delta, s.layout);
+  fill_padding(d.u, s.layout, 0);
+  fill_padding(d.delta, s.layout, 0);
 }
 
 /// Gradients of A [C,N] and D [C] from those of each lane and tile.
@@ -265,7 +258,7 @@ DiagonalScanOutput diagonal_scan(Tape& tape, const DiagonalScanInput& input, con
 #pragma omp for schedule(dynamic)
     for (Index job = 0; job < scan.jobs(); ++job) worker.forward(job, y, state);
   }
-  clear_padding(y, layout);
+  fill_padding(y, layout, 0);
   auto out = tape.record_all(
       {y, state}, {&input.u, &input.delta, &input.a, &input.b, &input.c, &input.skip, &input.state},
       [s = std::move(scan), du = input.u.gradient(), ddelta = input.delta.gradient(), da = input.a.gradient(),
@@ -284,7 +277,7 @@ DiagonalScanOutput diagonal_scan(Tape& tape, const DiagonalScanInput& input, con
         sum_rates(s, d, of_a, of_skip);
         for (const auto& [slot, sum] : {std::pair{&db, &d.b}, {&dc, &d.c}}) {
           const Tensor total = sum_of_tiles(*sum, s.b.shape());
-          clear_padding(total, s.layout);
+          fill_padding(total, s.layout, 0);
           add_gradient(*slot, total);
         }
         add_gradient(du, d.u);

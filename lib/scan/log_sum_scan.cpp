@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "scan/head_rows.h"
 #include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -19,11 +20,6 @@ void for_channels(Index lanes, Index channels, F&& fn) {
     const Index first = job % blocks * kChannelBlock;
     fn(job / blocks, first, std::min(kChannelBlock, channels - first));
   }
-}
-
-void clear_padding(const Layout& layout, Index lane, Index channels, const Tensor& x) {
-  Real* const rows = x.data() + lane * layout.length * channels;
-  std::fill(rows + layout.lane_length(lane) * channels, rows + layout.length * channels, Real{0});
 }
 
 struct Backward {
@@ -45,7 +41,7 @@ struct Backward {
         if (span->fresh) std::fill_n(dstate, n, Real{0});
       }
     });
-    for (Index lane = 0; lane < layout.batch; ++lane) clear_padding(layout, lane, channels, ds);
+    fill_padding(ds, layout, 0);
   }
 };
 
@@ -73,8 +69,7 @@ LogSumScanOutput log_sum_scan(Tape& tape, const Var& logits, const Var& state, c
       }
     }
   });
-  for (Index lane = 0; lane < layout.batch; ++lane)
-    for (const Tensor* x : {&g, &w}) clear_padding(layout, lane, channels, *x);
+  for (const Tensor* x : {&g, &w}) fill_padding(*x, layout, 0);
 
   auto out = tape.record_all({g, w, z}, {&logits, &state},
                              [job = Backward{layout, g, w, channels}, per_lane, ds = logits.gradient(),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scan/head_rows.h"
 #include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -16,14 +17,6 @@ void for_documents(const Layout& layout, Index heads, bool reverse, F&& fn) {
     if (reverse) std::reverse(spans.begin(), spans.end());
     for (const Span& span : spans) fn(job / heads, job % heads, span);
   }
-}
-
-/// x [B,T,H,width] of padding set to 0.
-void clear_padding(const Tensor& x, const Layout& layout) {
-  const Index row = x.count() / (layout.batch * layout.length);
-  for (Index b = 0; b < layout.batch; ++b)
-    std::fill(x.data() + (b * layout.length + layout.lane_length(b)) * row, x.data() + (b + 1) * layout.length * row,
-              Real{0});
 }
 
 struct Backward {
@@ -53,7 +46,7 @@ struct Backward {
       }
       dstate = span.fresh ? Real{0} : static_cast<Real>(sum);
     });
-    clear_padding(du, layout);
+    fill_padding(du, layout, 0);
   }
 };
 
@@ -74,8 +67,8 @@ MaxScanOutput max_scan(Tape& tape, const Var& exponents, const Var& state, const
       g.data()[row] = max_scan_step(phi.data() + row * width, exponents.value().data() + row * width, &largest, width);
     }
   });
-  clear_padding(phi, layout);
-  clear_padding(g, layout);
+  fill_padding(phi, layout, 0);
+  fill_padding(g, layout, 0);
   auto out = tape.record_all({phi, g, m}, {&exponents, &state},
                              [job = Backward{layout, heads, phi, g, first}, du = exponents.gradient(),
                               dm = state.gradient()](std::span<Tensor> dout) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "scan/head_rows.h"
 #include "tensor/kernels.h"
 #include "tensor/kernels_channel.h"
 
@@ -85,11 +86,6 @@ struct Convolution {
   Real* part_row(std::span<const Tensor> ys, const Tile& tile, Index lane, Index t) const {
     const Tensor& y = ys[static_cast<std::size_t>(tile.part)];
     return y.data() + (lane * layout.length + t) * y.extent(2) + tile.part_begin;
-  }
-  void clear_padding(const Tensor& y) const {
-    for (Index b = 0; b < layout.batch; ++b)
-      kernels::fill(y.data() + (b * layout.length + layout.lane_length(b)) * y.extent(2), 0,
-                    (layout.length - layout.lane_length(b)) * y.extent(2));
   }
 
   void forward(std::span<const Tensor> ys) const;
@@ -196,7 +192,7 @@ void Convolution::forward(std::span<const Tensor> ys) const {
 #pragma omp for schedule(static)
     for (Index job = 0; job < jobs(); ++job) worker.forward(piece(job), tile(job), ys);
   }
-  for (const Tensor& y : ys) clear_padding(y);
+  for (const Tensor& y : ys) fill_padding(y, layout, 0);
 }
 
 Tensor Convolution::last_inputs() const {
@@ -223,7 +219,7 @@ void Convolution::backward(std::span<const Tensor> dys, const InputRows& d, Tens
                       {sums.data() + index * rows * channels(), rows, channels(), channels()});
     }
   }
-  clear_padding(d.x);
+  fill_padding(d.x, layout, 0);
 #pragma omp parallel for schedule(static)
   for (Index c = 0; c < channels(); ++c)
     for (Index j = 0; j < rows; ++j) {
