@@ -1,32 +1,8 @@
 #!/usr/bin/env bash
 # convert model as a user runs it: a model out, in and out again, its tokenizer, real files of rwkv.cpp where they are,
 # and every way in which it refuses.
-set -euo pipefail
-root=${QUIPU_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
-bin=${QUIPU_BIN:-$root/build/bin}
-real=${QUIPU_REAL_DATA:-$root/../shared/real}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+source "$(dirname "$0")/frame.sh"
 export SOURCE_DATE_EPOCH=1000000000
-fail() { echo "FAILED: $*" >&2 && exit 1; }
-# status WANTED COMMAND..: the command ends with this status; its streams stay in `out` and `err`.
-status() {
-  local wanted=$1 got=0
-  shift
-  "$@" >out 2>err </dev/null || got=$?
-  [ "$got" = "$wanted" ] || fail "status $got instead of $wanted: $*: $(cat err)"
-}
-# refused WANTED TEXT COMMAND..: one line on stderr that holds TEXT, no file.
-refused() {
-  local wanted=$1 text=$2
-  shift 2
-  status "$wanted" "$@"
-  [ "$(wc -l <err)" = 1 ] || fail "not one line of error: $*: $(cat err)"
-  grep -qF -- "$text" err || fail "'$text' is not in: $(cat err)"
-  [ ! -e bad ] || fail "a file is left: $*"
-}
-said() { grep -qE -- "$1" "$2" || fail "'$1' is not in: $(cat "$2")"; }
 fact() { "$bin/convert" show --json "$1" | grep -oE "\"$2\":[^,}]*" | head -n 1 | cut -d: -f2; }
 
 for i in $(seq 1 200); do echo "This is line $i of a small text."; done >book.txt

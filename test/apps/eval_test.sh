@@ -1,29 +1,9 @@
 #!/usr/bin/env bash
 # eval-ppl as a user runs it, on a model of a few training steps: its figures agree with each other however they are
 # asked for, lines are answered while the input is open, and every way in which it refuses.
-set -euo pipefail
-root=${QUIPU_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
-bin=${QUIPU_BIN:-$root/build/bin}
+source "$(dirname "$0")/frame.sh"
 [ -x "$bin/train" ] || { echo "skipped: no train to make a model with"; exit 77; }
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
 export OMP_NUM_THREADS=1
-fail() { echo "FAILED: $*" >&2 && exit 1; }
-status() {
-  local wanted=$1 got=0
-  shift
-  "$@" >out 2>err </dev/null || got=$?
-  [ "$got" = "$wanted" ] || fail "status $got instead of $wanted: $*: $(cat err)"
-}
-refused() {
-  local wanted=$1 text=$2
-  shift 2
-  status "$wanted" "$@"
-  [ "$(wc -l <err)" = 1 ] || fail "not one line of error: $*: $(cat err)"
-  grep -qF -- "$text" err || fail "'$text' is not in: $(cat err)"
-}
-said() { grep -qE -- "$1" "$2" || fail "'$1' is not in: $(cat "$2")"; }
 # key NAME [FILE]: the value of a key of JSON.
 key() { grep -oE "\"$1\":[^,}]*" "${2:-out}" | head -n 1 | cut -d: -f2; }
 # near A B: equal but for rounding.
