@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -52,8 +53,15 @@ inline constexpr const char* kAsManyAsHeads = "=heads";
 
 const std::vector<Architecture>& architectures();
 
-/// The model that a config.json describes. Throws InputError for an architecture or a value that is not read here.
-PublishedModel recognise_hugging_face(const TensorSource& source, const std::string& config);
+/// A model's configuration as JSON, and what errors call it and its keys (else: what they are called).
+struct ConfigText {
+  std::string json;
+  std::string called = "config.json";
+  std::map<std::string, std::string> keys{};
+};
+
+/// The model that a configuration describes. Throws InputError for an architecture or a value that is not read here.
+PublishedModel recognise_hugging_face(const TensorSource& source, const ConfigText& config);
 
 /// A model of ours as config.json says it.
 struct PublishedConfig {

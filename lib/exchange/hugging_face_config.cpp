@@ -66,23 +66,40 @@ bool same_value(const std::string& a, const std::string& b) {
   return !a.empty() && !b.empty() && *end_a == '\0' && *end_b == '\0' && x == y;
 }
 
-[[noreturn]] void refuse(const std::string& file, const std::string& key, const Json& value, const char* wanted) {
-  throw InputError("{}: its config.json says {}={}, which is no {}; correct it", file, key, value.dump(), wanted);
-}
+/// How errors speak of a configuration and of its keys.
+class Wording {
+ public:
+  Wording(const std::string& file, const ConfigText& config)
+      : where_(fmt::format("{}: its {}", file, config.called)), keys_(config.keys) {}
 
-std::string text_of(const std::string& file, const ConfigKey& key, const Json& value) {
+  /// "FILE: its config.json"
+  const std::string& where() const { return where_; }
+  const std::string& key(const std::string& name) const {
+    const auto found = keys_.find(name);
+    return found == keys_.end() ? name : found->second;
+  }
+  [[noreturn]] void refuse(const std::string& name, const Json& value, const char* wanted) const {
+    throw InputError("{} says {}={}, which is no {}; correct it", where_, key(name), value.dump(), wanted);
+  }
+
+ private:
+  std::string where_;
+  const std::map<std::string, std::string>& keys_;
+};
+
+std::string text_of(const Wording& wording, const ConfigKey& key, const Json& value) {
   switch (key.kind) {
     case KeyKind::kCount:
     case KeyKind::kHeads:
       if (!value.is_number_integer() || value < 0 || value > (std::int64_t{1} << 40))
-        refuse(file, key.key, value, "whole number from 0 to 2^40");
+        wording.refuse(key.key, value, "whole number from 0 to 2^40");
       return fmt::format("{}", value.get<std::int64_t>());
     case KeyKind::kReal:
-      if (!value.is_number() || !std::isfinite(value.get<double>())) refuse(file, key.key, value, "number");
+      if (!value.is_number() || !std::isfinite(value.get<double>())) wording.refuse(key.key, value, "number");
       return fmt::format("{}", value.get<double>());
     case KeyKind::kFlag:
     case KeyKind::kTied:
-      if (!value.is_boolean()) refuse(file, key.key, value, "true or false");
+      if (!value.is_boolean()) wording.refuse(key.key, value, "true or false");
       if (key.kind == KeyKind::kTied) return value.get<bool>() ? "tied" : "untied";
       return value.get<bool>() ? "true" : "false";
     case KeyKind::kConstant:
@@ -170,8 +187,8 @@ Index heads_of(const ModelConfig& config, const Architecture& known) {
 /// Reads the keys of one config.json.
 class ConfigReader {
  public:
-  ConfigReader(const TensorSource& source, const Json& json, const Architecture& known)
-      : file_(source.name()), source_(source), json_(json), known_(known) {
+  ConfigReader(const TensorSource& source, const Json& json, const Wording& wording, const Architecture& known)
+      : source_(source), json_(json), wording_(wording), known_(known) {
     for (const TensorInfo& tensor : source.tensors()) elements_ += tensor.elements();
   }
 
@@ -186,7 +203,7 @@ class ConfigReader {
     if (known_.hidden_ratio > 0 && !field(model_.config, "swiglu.hidden")) {
       const Json& ratio = value_of("hidden_ratio");
       const double times = ratio.is_number() ? ratio.get<double>() : known_.hidden_ratio;
-      if (!(times > 0 && times < 1e6)) refuse(file_, "hidden_ratio", ratio, "number above 0");
+      if (!(times > 0 && times < 1e6)) wording_.refuse("hidden_ratio", ratio, "number above 0");
       set_field(model_.config, "swiglu.hidden", fmt::format("{}", gated_width(times, model_.config.dim)));
     }
     drop_unneeded();
@@ -207,23 +224,24 @@ class ConfigReader {
     if (key.kind == KeyKind::kHeads) return;
     if (key.kind == KeyKind::kConstant) {
       if (!value.is_null() && value != Json::parse(key.absent))
-        throw InputError("{}: its config.json says {}={}, and {} is all that {} can have here; it cannot be read",
-                         file_, key.key, value.dump(), key.absent, known_.model_type);
+        throw InputError("{} says {}={}, and {} is all that {} can have here; it cannot be read", wording_.where(),
+                         wording_.key(key.key), value.dump(), key.absent, known_.model_type);
       return;
     }
     std::string text;
     if (!value.is_null()) {
-      text = text_of(file_, key, value);
+      text = text_of(wording_, key, value);
     } else if (key.kind == KeyKind::kTied && (key.absent.empty() || !json_.contains(key.key))) {
       const bool tied = source_.find("lm_head.weight") == nullptr;
       text = tied ? "tied" : "untied";
       model_.notes.push_back(fmt::format("head: {}, as the file has {} lm_head.weight", text, tied ? "no" : "an"));
     } else if (key.absent.empty()) {
-      throw InputError("{}: its config.json lacks {}, which {} has; is it whole?", file_, key.key, known_.model_type);
+      throw InputError("{} lacks {}, which {} has; is it whole?", wording_.where(), wording_.key(key.key),
+                       known_.model_type);
     } else {
       const Json usual = Json::parse(key.absent);
       if (usual.is_null()) return;
-      text = text_of(file_, key, usual);
+      text = text_of(wording_, key, usual);
     }
     if (key.kind == KeyKind::kCount) require_size(key, text);
     set_field(model_.config, key.ours, text);
@@ -236,16 +254,16 @@ class ConfigReader {
     const auto value = static_cast<std::uint64_t>(std::stoll(text));
     const std::uint64_t most = key.ours == "layers" ? source_.tensors().size() : elements_;
     if (value > most)
-      throw InputError("{}: its config.json says {}={}, and its tensors have {} {}; they do not belong together", file_,
-                       key.key, value, most, key.ours == "layers" ? "names" : "numbers");
+      throw InputError("{} says {}={}, and its tensors have {} {}; they do not belong together", wording_.where(),
+                       wording_.key(key.key), value, most, key.ours == "layers" ? "names" : "numbers");
   }
 
   void check_heads(const ConfigKey& key) const {
     const Json& value = value_of(key.key);
     if (value.is_null()) return;
     const Index heads = heads_of_width(model_.config, key.ours);
-    if (std::stol(text_of(file_, key, value)) != heads)
-      throw InputError("{}: its config.json says {}={}, and its widths make {}; correct it", file_, key.key,
+    if (std::stol(text_of(wording_, key, value)) != heads)
+      throw InputError("{} says {}={}, and its widths make {}; correct it", wording_.where(), wording_.key(key.key),
                        value.dump(), heads);
   }
 
@@ -265,9 +283,9 @@ class ConfigReader {
     if (!unread.empty()) model_.notes.push_back(fmt::format("config.json: not used: {}", fmt::join(unread, ", ")));
   }
 
-  const std::string& file_;
   const TensorSource& source_;
   const Json& json_;
+  const Wording& wording_;
   const Architecture& known_;
   std::uint64_t elements_ = 0;
   PublishedModel model_;
@@ -284,36 +302,37 @@ TensorLayout without_prefix(TensorLayout layout, const std::string& prefix) {
 }
 
 std::string known_types() {
-  std::string names;
-  for (const Architecture& known : architectures()) names += (names.empty() ? "" : ", ") + known.model_type;
+  std::string names = "rwkv, rwkv7";
+  for (const Architecture& known : architectures()) names += ", " + known.model_type;
   return names;
 }
 
 /// The embedding alone decides how large a model becomes: it must be as the configuration says before one is built.
-void check_embedding(const TensorSource& source, const PublishedModel& model) {
+void check_embedding(const TensorSource& source, const ConfigText& config, const PublishedModel& model) {
   const std::string& name = model.layout.rules.front().published;
   const TensorInfo& table = source.tensor(name);
   if (table.shape != std::vector<std::int64_t>{model.config.vocab, model.config.dim})
-    throw InputError("{}: {} is {}, and its config.json says [{}, {}]; they do not belong together", source.name(),
-                     name, type_and_shape(table), model.config.vocab, model.config.dim);
+    throw InputError("{}: {} is {}, and its {} says [{}, {}]; they do not belong together", source.name(), name,
+                     type_and_shape(table), config.called, model.config.vocab, model.config.dim);
 }
 
 }  // namespace
 
-PublishedModel recognise_hugging_face(const TensorSource& source, const std::string& config) {
-  const Json json = Json::parse(config, nullptr, false);
+PublishedModel recognise_hugging_face(const TensorSource& source, const ConfigText& config) {
+  const Json json = Json::parse(config.json, nullptr, false);
+  const Wording wording(source.name(), config);
   const auto type = json.is_object() ? json.find("model_type") : json.end();
   if (type == json.end() || !type->is_string())
-    throw InputError("{}: its config.json names no model_type; there are {}", source.name(), known_types());
+    throw InputError("{} names no model_type; there are {}", wording.where(), known_types());
   const auto known = std::ranges::find(architectures(), type->get<std::string>(), &Architecture::model_type);
   if (known == architectures().end())
-    throw InputError("{}: its config.json says model_type={}, which is not known here; there are {}", source.name(),
-                     type->dump(), known_types());
-  PublishedModel model = ConfigReader(source, json, *known).read();
+    throw InputError("{} says model_type={}, which is not known here; there are {}", wording.where(), type->dump(),
+                     known_types());
+  PublishedModel model = ConfigReader(source, json, wording, *known).read();
   model.layout = known->layout;
   if (source.find(model.layout.rules.front().published) == nullptr)
     model.layout = without_prefix(std::move(model.layout), known->prefix);
-  check_embedding(source, model);
+  check_embedding(source, config, model);
   return model;
 }
 

@@ -3,17 +3,21 @@
 #include <new>
 
 #include "base/error.h"
+#include "exchange/gguf_model.h"
 #include "exchange/hugging_face.h"
+#include "exchange/rwkv_hugging_face.h"
 #include "exchange/rwkv_layout.h"
 #include "exchange/tensor_transfer.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
 
 PublishedModel recognise_model(const TensorSource& source, const ImportOptions& options) {
+  if (source.format() == "GGUF") return recognise_gguf(source, options);
   if (is_rwkv(source)) return recognise_rwkv(source, options);
   if (const std::string* const config = source.metadata().find_text("config.json")) {
+    if (is_rwkv_config(*config)) return recognise_rwkv_config(source, *config, options);
     if (options.groupnorm_eps) throw UsageError("--groupnorm-eps: is for RWKV alone; leave it out");
-    return recognise_hugging_face(source, *config);
+    return recognise_hugging_face(source, {*config});
   }
   throw InputError("{}: has neither the tensors of an RWKV model nor a config.json beside it; give the model's folder",
                    source.name());

@@ -14,8 +14,7 @@ constexpr const char* kFirst = "blocks.0.att.";
 constexpr const char* kAtt = "blocks.{}.att.";
 constexpr const char* kMixer = "layers.{}.mixer.";
 
-/// Which of two conventions a file follows.
-enum class Dialect { published, ggmf };
+using Dialect = RwkvDialect;
 
 /// A version as mixer and option say it.
 struct Version {
@@ -49,16 +48,22 @@ void add_map(TensorLayout& layout, const std::string& name, Form form) {
   layout.rules.push_back({kAtt + name, {kMixer + name + ".weight"}, form});
 }
 
-void add_vectors(TensorLayout& layout, Dialect dialect, const std::vector<std::string>& names) {
-  layout.add_each(kAtt, kMixer, names, dialect == Dialect::ggmf ? Form::kAnyShape : Form::kSame);
+void add_vectors(TensorLayout& layout, const Dialect& dialect, const std::vector<std::string>& names) {
+  layout.add_each(kAtt, kMixer, names, dialect.any_shape ? Form::kAnyShape : Form::kSame);
+}
+
+void add_stack(TensorLayout& layout, const char* name, const std::vector<std::string>& parts) {
+  TensorRule stack{kAtt + std::string(name), {}};
+  for (const std::string& part : parts) stack.ours.push_back(kMixer + part);
+  layout.rules.push_back(std::move(stack));
 }
 
 void add_number_rule(TensorLayout& layout, const char* name, Numbers numbers) {
   layout.rules.push_back({kAtt + std::string(name), {kMixer + std::string(name)}, Form::kAnyShape, numbers});
 }
 
-void add_att4(TensorLayout& layout, Dialect dialect) {
-  if (dialect == Dialect::ggmf)
+void add_att4(TensorLayout& layout, const Dialect& dialect) {
+  if (dialect.applied_decays)
     add_number_rule(layout, "time_decay", Numbers::kMinusExp);
   else
     add_vectors(layout, dialect, {"time_decay"});
@@ -66,8 +71,8 @@ void add_att4(TensorLayout& layout, Dialect dialect) {
   layout.add_each(kAtt, kMixer, {"key.weight", "value.weight", "receptance.weight", "output.weight"});
 }
 
-void add_att5(TensorLayout& layout, Dialect dialect, std::string_view version) {
-  const bool gate = version != "5.1", plain = dialect == Dialect::published;
+void add_att5(TensorLayout& layout, const Dialect& dialect, std::string_view version) {
+  const bool gate = version != "5.1", plain = !dialect.applied_decays;
   if (plain)
     add_vectors(layout, dialect, {"time_decay"});
   else
@@ -81,10 +86,15 @@ void add_att5(TensorLayout& layout, Dialect dialect, std::string_view version) {
   add_heads_names(layout, gate);
 }
 
-void add_att6(TensorLayout& layout, Dialect dialect) {
-  const bool plain = dialect == Dialect::published;
+void add_att6(TensorLayout& layout, const Dialect& dialect) {
+  const bool plain = !dialect.maps_as_ours;
   const Form map = plain ? Form::kTransposed : Form::kSame;
-  add_vectors(layout, dialect, {"time_maa_x", "time_maa_w", "time_maa_k", "time_maa_v", "time_maa_r", "time_maa_g"});
+  const std::vector<std::string> maas{"time_maa_w", "time_maa_k", "time_maa_v", "time_maa_r", "time_maa_g"};
+  add_vectors(layout, dialect, {"time_maa_x"});
+  if (dialect.stacked_maas)
+    add_stack(layout, "time_maa_wkvrg", maas);
+  else
+    add_vectors(layout, dialect, maas);
   add_map(layout, "time_maa_w1", map);
   layout.add_each(kAtt, kMixer, {"time_maa_w2"}, plain ? Form::kSame : Form::kTransposed);
   add_vectors(layout, dialect, {"time_decay"});
@@ -94,20 +104,17 @@ void add_att6(TensorLayout& layout, Dialect dialect) {
   add_heads_names(layout, true);
 }
 
-void add_att7(TensorLayout& layout, Dialect dialect) {
-  const bool plain = dialect == Dialect::published;
-  const Form map = plain ? Form::kTransposed : Form::kSame;
+void add_att7(TensorLayout& layout, const Dialect& dialect) {
+  const Form map = dialect.maps_as_ours ? Form::kSame : Form::kTransposed;
   const std::vector<std::string> shifts{"x_r", "x_w", "x_k", "x_v", "x_a", "x_g"};
-  if (plain) {
+  if (dialect.stacked_shifts)
+    add_stack(layout, "x_rwkvag", shifts);
+  else
     add_vectors(layout, dialect, shifts);
-  } else {
-    TensorRule stack{"blocks.{}.att.x_rwkvag", {}};
-    for (const std::string& shift : shifts) stack.ours.push_back(kMixer + shift);
-    layout.rules.push_back(stack);
-  }
   for (const std::string name : {"w", "a", "v", "g"}) {
     if (name != "g")
-      layout.rules.push_back({kAtt + name + "0", {kMixer + name + "2.bias"}, plain ? Form::kRow : Form::kAnyShape});
+      layout.rules.push_back(
+          {kAtt + name + "0", {kMixer + name + "2.bias"}, dialect.any_shape ? Form::kAnyShape : Form::kRow});
     add_map(layout, name + "1", map);
     add_map(layout, name + "2", map);
     if (name == "v")
@@ -118,7 +125,7 @@ void add_att7(TensorLayout& layout, Dialect dialect) {
   add_heads_names(layout, false);
 }
 
-TensorLayout make_layout(std::string_view version, Dialect dialect) {
+TensorLayout make_layout(std::string_view version, const Dialect& dialect) {
   TensorLayout layout;
   layout.add_weight("emb", "embedding");
   layout.add_affine("blocks.0.ln0", "embedding_norm");
@@ -135,6 +142,10 @@ TensorLayout make_layout(std::string_view version, Dialect dialect) {
   layout.add_each(ffn, channel, {"key.weight", "value.weight"});
   layout.add_affine("ln_out", "norm");
   layout.add_weight("head", "head");
+  if (dialect.halved_every > 0)
+    for (TensorRule& rule : layout.rules)
+      if (rule.published == kAtt + std::string("output.weight") || rule.published == ffn + "value.weight")
+        rule.numbers = Numbers::kHalved, rule.halved_every = dialect.halved_every;
   return layout;
 }
 
@@ -157,9 +168,11 @@ Index extent(const TensorSource& source, const std::string& name, int axis) {
   return tensor.shape[static_cast<std::size_t>(at)];
 }
 
-Index tell_heads(const TensorSource& source, const std::string& version, Index dim) {
+Index tell_heads(const TensorSource& source, const std::string& version, Index head_width, Index dim) {
   Index heads = 0;
-  if (version == "7")
+  if (head_width > 0)
+    heads = dim % head_width == 0 ? dim / head_width : 0;
+  else if (version == "7")
     heads = extent(source, "blocks.0.att.r_k", -2);
   else
     heads = extent(source, version == "6" ? "blocks.0.att.time_faaaa" : "blocks.0.att.time_decay", 0);
@@ -188,10 +201,10 @@ void set_option(ModelConfig& config, const std::string& name, Index value) {
   config.options[name] = std::to_string(value);
 }
 
-void set_ranks(const TensorSource& source, const std::string& version, Dialect dialect, ModelConfig& config) {
+void set_ranks(const TensorSource& source, const std::string& version, const Dialect& dialect, ModelConfig& config) {
   // The narrow axis of a map that leads from the width: published last, in ggmf files first.
   const auto rank = [&](const std::string& name) {
-    return extent(source, kFirst + name, dialect == Dialect::ggmf ? 0 : 1);
+    return extent(source, kFirst + name, dialect.maps_as_ours ? 0 : 1);
   };
   if (version == "6") {
     set_option(config, "rwkv6.mix_low_rank_dim", std::max<Index>(1, rank("time_maa_w1") / 5));
@@ -203,14 +216,14 @@ void set_ranks(const TensorSource& source, const std::string& version, Dialect d
   set_option(config, "rwkv7.gate_low_rank_dim", rank("g1"));
   if (config.layers < 2 && find_att(source, "v1") == nullptr) return;
   const std::string of_values = config.layers < 2 ? "blocks.0.att.v1" : "blocks.1.att.v1";
-  set_option(config, "rwkv7.v_low_rank_dim", extent(source, of_values, dialect == Dialect::ggmf ? 0 : 1));
+  set_option(config, "rwkv7.v_low_rank_dim", extent(source, of_values, dialect.maps_as_ours ? 0 : 1));
 }
 
 /// The epsilon of the heads' norm: the user's, the file's own, or that of the program whose files these are.
-void set_epsilon(const TensorSource& source, const ImportOptions& options, PublishedModel& model,
-                 const std::string& mixer) {
-  double eps = 64e-5;
-  std::string why = "as in training";
+void set_epsilon(const TensorSource& source, const Dialect& dialect, const ImportOptions& options,
+                 PublishedModel& model, const std::string& mixer) {
+  double eps = dialect.groupnorm_eps;
+  std::string why = dialect.groupnorm_why;
   if (source.format() == "ggmf" && mixer == "rwkv5") eps = 1e-5, why = "as rwkv.cpp computes RWKV-5";
   if (const MetadataValue* const value = source.metadata().find(kGroupNormKey)) {
     const auto* const text = std::get_if<std::string>(value);
@@ -232,7 +245,13 @@ bool is_rwkv(const TensorSource& source) {
 }
 
 PublishedModel recognise_rwkv(const TensorSource& source, const ImportOptions& options) {
-  const Dialect dialect = source.format() == "ggmf" ? Dialect::ggmf : Dialect::published;
+  Dialect dialect;
+  if (source.format() == "ggmf")
+    dialect.maps_as_ours = dialect.any_shape = dialect.applied_decays = dialect.stacked_shifts = true;
+  return recognise_rwkv(source, std::move(dialect), options);
+}
+
+PublishedModel recognise_rwkv(const TensorSource& source, Dialect dialect, const ImportOptions& options) {
   PublishedModel model;
   ModelConfig& config = model.config;
   config.vocab = extent(source, "emb.weight", 0);
@@ -255,12 +274,13 @@ PublishedModel recognise_rwkv(const TensorSource& source, const ImportOptions& o
   set_option(config, "rwkv_channel.dim_ffn", extent(source, "blocks.0.ffn.key.weight", 0));
   if (*known.option != '\0') config.options["rwkv5.version"] = known.option;
   if (version != "4") {
-    config.heads = tell_heads(source, version, config.dim);
-    set_epsilon(source, options, model, known.mixer);
+    config.heads = tell_heads(source, version, dialect.head_width, config.dim);
+    set_epsilon(source, dialect, options, model, known.mixer);
   } else if (options.groupnorm_eps) {
     throw UsageError("--groupnorm-eps: RWKV-4 has no such norm; leave it out");
   }
   set_ranks(source, version, dialect, config);
+  dialect.stacked_maas = find_att(source, "time_maa_wkvrg") != nullptr;
   model.layout = make_layout(version, dialect);
   return model;
 }
@@ -276,7 +296,7 @@ std::optional<TensorLayout> rwkv_layout(const ModelConfig& config) {
     const std::string wanted =
         version.name == std::string("6") || version.name == std::string("7") ? version.name : "4";
     if (channel == config.options.end() || channel->second != wanted) return std::nullopt;
-    return make_layout(version.name, Dialect::published);
+    return make_layout(version.name, {});
   }
   return std::nullopt;
 }

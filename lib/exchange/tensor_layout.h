@@ -10,6 +10,7 @@ enum class Form {
   kTransposed,  ///< the last two axes swapped
   kRow,         ///< [1,1,D] for our [D]
   kAnyShape,    ///< in the same order, whatever the axes
+  kPaired,  ///< rows of a head in another order: those that a rotation mixes next to each other, not half a head apart
 };
 
 /// What was done to the numbers before they were published.
@@ -18,6 +19,7 @@ enum class Numbers {
   kExp,          ///< e^x
   kMinusExp,     ///< -e^x, a log decay
   kExpMinusExp,  ///< e^{-e^x}, a decay
+  kHalved,       ///< x / 2^(layer / halved_every), rounded down
 };
 
 /// One published tensor and what of a model it holds: `ours` stacked along their first axis, then brought into `form`.
@@ -28,6 +30,8 @@ struct TensorRule {
   std::vector<std::string> ours;
   Form form = Form::kSame;
   Numbers numbers = Numbers::kSame;
+  long head_rows = 0;     ///< of kPaired: the rows of a head
+  long halved_every = 0;  ///< of kHalved
 };
 
 /// A published tensor that a model has no use for, and why. Where `copy_of` is given, it must hold the numbers of that

@@ -43,6 +43,21 @@ std::vector<float> transposed(const std::vector<float>& x, Index rows, Index col
   return y;
 }
 
+/// The rows of each head in our order: the first of all pairs, then the second of all.
+std::vector<float> unpaired(const std::vector<float>& x, Index rows, Index head_rows) {
+  if (head_rows < 2 || head_rows % 2 != 0 || rows % head_rows != 0)
+    throw InternalError("layout: {} rows do not fall into heads of {} with pairs", rows, head_rows);
+  std::vector<float> y(x.size());
+  const auto half = static_cast<std::size_t>(head_rows / 2), cols = x.size() / static_cast<std::size_t>(rows);
+  for (std::size_t head = 0; head < x.size(); head += 2 * half * cols)
+    for (std::size_t i = 0; i < 2 * half; ++i) {
+      const auto from = x.begin() + static_cast<std::ptrdiff_t>(head + i * cols);
+      const std::size_t row = i / 2 + i % 2 * half;
+      std::copy_n(from, cols, y.begin() + static_cast<std::ptrdiff_t>(head + row * cols));
+    }
+  return y;
+}
+
 /// x of f(x) = y; NaN where there is none. A decay of exactly 0 or 1 becomes the mildest number that gives it in
 /// single precision, so that no parameter is infinite.
 double unpublished(Numbers numbers, double y) {
@@ -55,6 +70,7 @@ double unpublished(Numbers numbers, double y) {
     case Numbers::kExpMinusExp:
       return std::isnan(y) || y < 0 || y > 1 ? std::nan("") : std::clamp(std::log(-std::log(y)), kNone, kAll);
     case Numbers::kSame:
+    case Numbers::kHalved:
       break;
   }
   return y;
@@ -76,7 +92,11 @@ void read_placement(const TensorSource& source, const TensorInfo& tensor, const 
   source.read(tensor, numbers);
   const Shape& shape = placement.shape;
   if (placement.rule->form == Form::kTransposed) numbers = transposed(numbers, shape[-2], shape[-1]);
-  if (placement.rule->numbers != Numbers::kSame)
+  if (placement.rule->form == Form::kPaired) numbers = unpaired(numbers, shape[0], placement.rule->head_rows);
+  if (placement.rule->numbers == Numbers::kHalved) {
+    const auto times = static_cast<int>(placement.layer / placement.rule->halved_every);
+    for (float& number : numbers) number = std::ldexp(number, times);
+  } else if (placement.rule->numbers != Numbers::kSame) {
     for (float& number : numbers) {
       const double ours = unpublished(placement.rule->numbers, number);
       if (!std::isfinite(ours))
@@ -84,6 +104,7 @@ void read_placement(const TensorSource& source, const TensorInfo& tensor, const 
                          number, formula(placement.rule->numbers));
       number = static_cast<float>(ours);
     }
+  }
   auto from = numbers.begin();
   for (const Parameter* parameter : placement.parameters) {
     const std::span<Real> to = parameter->value().span();
@@ -182,10 +203,11 @@ std::vector<Placement> place_parameters(const TensorLayout& layout, const Parame
       if (rule.published.ends_with('*')) {
         const std::string prefix = without_star(in_layer(rule.ours.front(), layer));
         for (const std::string& name : open.beginning_with(prefix))
-          placements.push_back({without_star(published) + name.substr(prefix.size()), {}, {open.take(name)}, &rule});
+          placements.push_back(
+              {without_star(published) + name.substr(prefix.size()), {}, {open.take(name)}, &rule, layer});
         continue;
       }
-      Placement placement{published, {}, {}, &rule};
+      Placement placement{published, {}, {}, &rule, layer};
       for (const std::string& name : rule.ours)
         if (const Parameter* const parameter = open.take(in_layer(name, layer)))
           placement.parameters.push_back(parameter);
@@ -221,8 +243,8 @@ std::vector<std::string> read_tensors(const TensorSource& source, const TensorLa
 }
 
 std::vector<float> published_numbers(const Placement& placement) {
-  if (placement.rule->numbers != Numbers::kSame)
-    throw InternalError("layout: {} is written as {}", placement.published, formula(placement.rule->numbers));
+  if (placement.rule->numbers != Numbers::kSame || placement.rule->form == Form::kPaired)
+    throw InternalError("layout: {} is read in a form that is never written", placement.published);
   std::vector<float> numbers;
   numbers.reserve(static_cast<std::size_t>(placement.shape.count()));
   for (const Parameter* parameter : placement.parameters)

@@ -16,6 +16,7 @@ struct Placement {
   Shape shape;  ///< of the published tensor
   std::vector<const Parameter*> parameters;
   const TensorRule* rule;
+  Index layer = 0;
 };
 
 /// Where each of a model's parameters goes; every parameter exactly once. Valid as long as the layout and the

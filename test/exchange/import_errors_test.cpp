@@ -116,7 +116,7 @@ TEST_CASE("a configuration is read to the letter") {
   gla.set("\"hidden_size\": 1000000000", "\"hidden_size\": 24");
   REFUSES(gla.read(), "model.embeddings.weight is f32 [19, 12], and its config.json says [19, 24]");
   gla.set("\"model_type\": \"gla\"", "\"model_type\": \"bert\"");
-  REFUSES(gla.read(), "says model_type=\"bert\", which is not known here; there are gpt2, llama");
+  REFUSES(gla.read(), "says model_type=\"bert\", which is not known here; there are rwkv, rwkv7, gpt2, llama");
 }
 
 TEST_CASE("GPT-2's files are read with and without a prefix, a mask and a head") {
