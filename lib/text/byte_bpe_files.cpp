@@ -343,4 +343,20 @@ ByteBpeModel read_tokenizer_json(std::string_view text) {
   return model;
 }
 
+ByteBpeModel make_byte_bpe(const std::vector<std::string>& tokens, const std::vector<ListedToken>& kinds,
+                           const std::vector<std::string>& merges) {
+  if (kinds.size() != tokens.size())
+    throw InputError("vocabulary: has {} tokens, and {} kinds; repair the file", tokens.size(), kinds.size());
+  VocabularyJson read;
+  std::vector<AddedToken> added;
+  for (std::size_t id = 0; id < tokens.size(); ++id) {
+    if (kinds[id] == ListedToken::kNone) continue;
+    read.vocabulary.push_back({tokens[id], static_cast<std::int64_t>(id)});
+    if (kinds[id] != ListedToken::kText)
+      added.push_back({{static_cast<std::int32_t>(id), kinds[id] == ListedToken::kSpecial}, tokens[id]});
+  }
+  for (const std::string& merge : merges) read.merges.push_back(read_merge(merge, read.merges.size()));
+  return std::move(Assembly(read, added).model);
+}
+
 }  // namespace quipu
