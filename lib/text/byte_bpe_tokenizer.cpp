@@ -262,6 +262,12 @@ std::string_view ByteBpeTokenizer::token_bytes(std::int32_t id) const {
   return model_.pieces[static_cast<std::size_t>(id)];
 }
 
+ByteBpeModel ByteBpeTokenizer::model() const {
+  ByteBpeModel model = model_;
+  model.merges = segmenter_.merges();
+  return model;
+}
+
 void ByteBpeTokenizer::append_text(std::int32_t previous, std::int32_t id, std::string& text) const {
   std::string_view bytes = token_bytes(id);
   if (model_.prefix_space && previous < 0 && bytes.starts_with(' ')) bytes.remove_prefix(1);

@@ -56,7 +56,8 @@ class ByteBpeTokenizer final : public Tokenizer {
   void use_special_tokens() override;
   TokenizerData serialize() const override;
 
-  const ByteBpeModel& model() const { return model_; }
+  /// As it was given.
+  ByteBpeModel model() const;
 
  private:
   class Run;
