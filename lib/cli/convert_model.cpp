@@ -8,6 +8,7 @@
 #include "cli/convert_text.h"
 #include "cli/human.h"
 #include "exchange/export_model.h"
+#include "exchange/gguf_tokenizer.h"
 #include "exchange/import_model.h"
 #include "store/text_dataset.h"
 #include "text/byte_tokenizer.h"
@@ -24,24 +25,34 @@ quipu; what it is is told from its content, and nothing that it says is executed
 
 RWKV-4, 5.1, 5.2, 6 and 7 are told from the names and shapes of their tensors, as they were published. Other models
 need the config.json of their folder: GPT-2, Llama, Mistral, and, as flash-linear-attention and transformers store
-them, GSA, GLA, RetNet, HGRN2, DeltaNet, Gated DeltaNet, ABC, Mamba and Mamba-2. Every tensor must have its place in
-the model, and the shape that the configuration says; what is left aside is named.
+them, GSA, GLA, RetNet, HGRN2, DeltaNet, Gated DeltaNet, ABC, Mamba, Mamba-2, RWKV-4 and RWKV-7. A GGUF file says in
+itself what it is: Llama, GPT-2, Mamba, Mamba-2, RWKV-6 or RWKV-7. Every tensor must have its place in the model, and
+the shape that the configuration says; what is left aside is named.
 
---format quipu writes a checkpoint, which holds the tokenizer too: the one in the model's folder, or --tokenizer.
+--format quipu writes a checkpoint, which holds the tokenizer too: the one in the GGUF file or the model's folder, or
+--tokenizer.
 --format published writes a folder with model.safetensors and, but for RWKV, config.json, under the published names,
-in float32: reading it again gives the same model to the last bit.)";
+in float32: reading it again gives the same model to the last bit. The tokenizer is written beside it as other programs
+have it: tokenizer.json (and for GPT-2's kind vocab.json and merges.txt), tokenizer.model, or RWKV's vocabulary. Those
+that were learned here (words, bpe, unigram) no other program has.)";
 
 /// Names of tokenizers in a model's folder; the first that is there is taken.
 constexpr std::array kTokenizers{"tokenizer.json", "vocab.json", "tokenizer.model", "rwkv_vocab_v20230424.txt"};
 
-std::unique_ptr<Tokenizer> find_tokenizer(const TensorSource& source, const std::string& wanted, Index vocab) {
+/// The tokenizer that is asked for, or comes with a model; null where there is none.
+std::unique_ptr<Tokenizer> find_tokenizer(const TensorSource& source, const std::string& wanted) {
   if (wanted == "bytes") return std::make_unique<ByteTokenizer>();
   if (!wanted.empty()) return load_tokenizer(wanted);
+  if (source.format() == "GGUF") return read_gguf_tokenizer(source);
   const auto& beside = source.metadata().companions;
   for (const char* name : kTokenizers) {
     const auto found = std::ranges::find(beside, name, [](const auto& file) { return file.first; });
     if (found != beside.end()) return read_tokenizer_file(found->second);
   }
+  return nullptr;
+}
+
+std::unique_ptr<Tokenizer> assume_bytes(const TensorSource& source, Index vocab) {
   if (vocab != 256)
     throw InputError("{}: comes without a tokenizer for its {} tokens; give one with --tokenizer", source.name(),
                      vocab);
@@ -49,15 +60,44 @@ std::unique_ptr<Tokenizer> find_tokenizer(const TensorSource& source, const std:
   return std::make_unique<ByteTokenizer>();
 }
 
-/// The tokenizer that a model is saved with.
-TokenizerData checked_tokenizer(const TensorSource& source, const std::string& wanted, Index vocab) {
-  const std::unique_ptr<Tokenizer> tokenizer = find_tokenizer(source, wanted, vocab);
-  if (tokenizer->vocab_size() > vocab)
+TokenizerData checked(const TensorSource& source, const Tokenizer& tokenizer, Index vocab) {
+  if (tokenizer.vocab_size() > vocab)
     throw InputError("{}: has a vocabulary of {} tokens, the tokenizer {} has {}; give the model's own", source.name(),
-                     vocab, describe(*tokenizer), tokenizer->vocab_size());
-  log_note("tokenizer: {}{}", describe(*tokenizer),
-           tokenizer->vocab_size() == vocab ? "" : fmt::format(" of the model's {} tokens", grouped(vocab)));
-  return tokenizer->serialize();
+                     vocab, describe(tokenizer), tokenizer.vocab_size());
+  log_note("tokenizer: {}{}", describe(tokenizer),
+           tokenizer.vocab_size() == vocab ? "" : fmt::format(" of the model's {} tokens", grouped(vocab)));
+  return tokenizer.serialize();
+}
+
+/// The tokenizer that a model is saved with. A folder may do without one.
+TokenizerData choose_tokenizer(const TensorSource& source, const ConvertModelOptions& o, Index vocab) {
+  const bool folder = o.format == "published";
+  try {
+    std::unique_ptr<Tokenizer> tokenizer = find_tokenizer(source, o.tokenizer);
+    if (tokenizer == nullptr && folder) {
+      log_note("{}: comes without a tokenizer; none is written", source.name());
+      return {};
+    }
+    if (tokenizer == nullptr) tokenizer = assume_bytes(source, vocab);
+    return checked(source, *tokenizer, vocab);
+  } catch (const InputError& error) {
+    if (!folder || !o.tokenizer.empty()) throw;
+    log_note("its tokenizer is left out: {}", error.what());
+    return {};
+  }
+}
+
+/// A tokenizer's files for other programs; where there are none, it is said why.
+std::vector<TokenizerFile> files_of(const TokenizerData& tokenizer) {
+  if (tokenizer.kind.empty()) return {};
+  try {
+    std::vector<TokenizerFile> files = published_tokenizer(tokenizer);
+    if (files.empty()) log_note("its tokenizer is left out: no other program has the kind {}", tokenizer.kind);
+    return files;
+  } catch (const InputError& error) {
+    log_note("its tokenizer is left out: {}", error.what());
+    return {};
+  }
 }
 
 /// A model and what a checkpoint of it says.
@@ -81,7 +121,7 @@ Loaded load_foreign(const std::unique_ptr<TensorSource>& source, const ConvertMo
            grouped(imported.model->parameters().count()));
   for (const std::string& note : imported.notes) log_note("  {}", note);
   Loaded loaded{std::move(imported.model), {}};
-  if (o.format == "quipu") loaded.facts.tokenizer = checked_tokenizer(*source, o.tokenizer, loaded.model->vocab());
+  loaded.facts.tokenizer = choose_tokenizer(*source, o, loaded.model->vocab());
   loaded.facts.provenance.data = {o.input};
   return loaded;
 }
@@ -90,8 +130,6 @@ Status run_model(const ConvertModelOptions& o, const std::string& line) {
   refuse_terminal_output(o.output);
   if (o.format == "published" && o.output == "-")
     throw UsageError("--output -: a published model is a folder; name one");
-  if (o.format == "published" && !o.tokenizer.empty())
-    throw UsageError("--tokenizer: goes into checkpoints alone; leave it out with --format published");
   std::error_code ignored;
   Loaded loaded = [&] {
     if (std::filesystem::is_directory(o.input, ignored)) return load_foreign(open_tensor_source(o.input), o);
@@ -100,7 +138,8 @@ Status run_model(const ConvertModelOptions& o, const std::string& line) {
                            : load_foreign(open_tensor_source(std::move(input), o.input), o);
   }();
   if (o.format == "published") {
-    log_note("{}: written as {}", o.output, export_model(*loaded.model, o.output));
+    const std::vector<TokenizerFile> files = files_of(loaded.facts.tokenizer);
+    log_note("{}: written as {}", o.output, export_model(*loaded.model, o.output, files));
     return Status::kDone;
   }
   loaded.facts.config = to_json(loaded.model->config());
@@ -118,7 +157,7 @@ void add_convert_model(Command& tool, ConvertModelOptions& o, const std::string&
   required(add_text(main, "-o,--output", o.output, "OUT", "the checkpoint (- for standard output), or the folder"));
   add_choice(main, "--format", o.format, {"quipu", "published"}, "what to write");
   add_text(main, "--tokenizer", o.tokenizer, "bytes|FILE|DIR",
-           "the model's tokenizer, as in convert text; else the one in its folder");
+           "the model's tokenizer, as in convert text; else its own");
   add_real(main, "--groupnorm-eps", o.groupnorm_eps, above(0),
            "epsilon of RWKV's norm of heads; else what the file says, 1e-5 for RWKV-5 of rwkv.cpp, 64e-5");
   add_flag(main, "--skip-unknown", o.skip_unknown, "leave out tensors that the model has no place for");

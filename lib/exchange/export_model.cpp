@@ -1,6 +1,8 @@
 #include "exchange/export_model.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "base/error.h"
@@ -8,12 +10,26 @@
 #include "exchange/hugging_face.h"
 #include "exchange/rwkv_layout.h"
 #include "exchange/tensor_transfer.h"
+#include "store/model_folder.h"
 #include "store/safetensors_writer.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
 namespace {
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+constexpr const char* kTensors = "model.safetensors";
+
+/// Nothing may be there that a reader of the folder would take for a part of the model.
+void require_no_others(const std::string& folder, const std::vector<TokenizerFile>& texts) {
+  for (const std::string& name : model_folder_names()) {
+    std::error_code error;
+    const bool written =
+        name == kTensors || std::ranges::any_of(texts, [&](const auto& text) { return text.name == name; });
+    if (!written && std::filesystem::exists(folder + "/" + name, error))
+      throw InputError("{}: has {} of another model; name another folder, or remove it", folder, name);
+  }
+}
 
 void make_folder(const std::string& folder) {
   std::error_code error;
@@ -36,27 +52,34 @@ void write_tensors(const std::string& path, const TensorLayout& layout, const La
 
 }  // namespace
 
-std::string export_model(const LanguageModel& model, const std::string& folder) {
+std::string export_model(const LanguageModel& model, const std::string& folder,
+                         const std::vector<TokenizerFile>& tokenizer) {
   const ModelConfig& config = model.config();
-  const std::string tensors = folder + "/model.safetensors";
-  if (const auto layout = rwkv_layout(config)) {
-    Metadata metadata{{"format", "pt"}};
+  Metadata metadata{{"format", "pt"}};
+  std::vector<TokenizerFile> texts = tokenizer;
+  std::string name = config.mixer;
+  std::optional<TensorLayout> layout = rwkv_layout(config);
+  if (layout) {
     if (const auto eps = config.options.find(config.mixer + "." + kGroupNormKey); eps != config.options.end())
       metadata.emplace_back(kGroupNormKey, eps->second);
-    make_folder(folder);
-    write_tensors(tensors, *layout, model, metadata);
-    return config.mixer;
+  } else {
+    std::string why;
+    const auto published = hugging_face_config(config, why);
+    if (!published)
+      throw UsageError("{}: no other program has such a model, because of {}; keep it as a checkpoint", folder, why);
+    layout = published->architecture->layout;
+    name = published->architecture->model_type;
+    texts.push_back({"config.json", published->json.dump(2) + "\n"});
   }
-  std::string why;
-  const auto published = hugging_face_config(config, why);
-  if (!published)
-    throw UsageError("{}: no other program has such a model, because of {}; keep it as a checkpoint", folder, why);
+  require_no_others(folder, texts);
   make_folder(folder);
-  write_tensors(tensors, published->architecture->layout, model, {{"format", "pt"}});
-  OutputFile file(folder + "/config.json");
-  file.write(published->json.dump(2) + "\n");
-  file.commit();
-  return published->architecture->model_type;
+  write_tensors(folder + "/" + kTensors, *layout, model, metadata);
+  for (const TokenizerFile& text : texts) {
+    OutputFile file(folder + "/" + text.name);
+    file.write(text.content);
+    file.commit();
+  }
+  return name;
 }
 
 }  // namespace quipu::inline QUIPU_REAL_NS

@@ -55,6 +55,12 @@ std::string find_model_file(const std::string& folder) {
                    kModelFiles[0], kModelFiles[1], kModelFiles[2], kModelFiles[3]);
 }
 
+std::vector<std::string> model_folder_names() {
+  std::vector<std::string> names(std::begin(kModelFiles), std::end(kModelFiles));
+  names.insert(names.end(), std::begin(kCompanions), std::end(kCompanions));
+  return names;
+}
+
 void add_companions(const std::string& folder, SourceMetadata& metadata) {
   for (const char* name : kCompanions) {
     const std::string path = folder + "/" + name;

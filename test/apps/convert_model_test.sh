@@ -34,7 +34,7 @@ status 0 "$bin/eval-ppl" own.h5 book.h5
 refused 2 "--format" "$bin/convert" model gsa.h5 -o bad --format onnx
 refused 2 "is a folder; name one" "$bin/convert" model gsa.h5 -o - --format published
 refused 2 "has its own" "$bin/convert" model gsa.h5 -o bad --tokenizer bytes
-refused 2 "leave it out" "$bin/convert" model published -o bad --tokenizer bytes --format published
+
 refused 2 "is for RWKV alone" "$bin/convert" model published -o bad --groupnorm-eps 1e-5
 refused 2 "--groupnorm-eps" "$bin/convert" model published -o bad --groupnorm-eps 0
 refused 1 "none: " "$bin/convert" model none -o bad
