@@ -40,9 +40,10 @@ int main(int argc, char** argv) {
   return run_app(kInfo, argc, argv, [&](Command& tool) {
     add_convert_text(tool, text, line);
     add_convert_model(tool, model, line);
-    Command& average = tool.command(
-        "average", "average checkpoints of one configuration",
-        "Saves the mean of the parameters. The result can be evaluated and can generate; it cannot be resumed.");
+    Command& average = tool.command("average", "average checkpoints of one configuration",
+                                    "Saves the mean of the parameters. The result can be evaluated and can generate; "
+                                    "it cannot be resumed. Models of "
+                                    "other programs are made checkpoints first, with convert model.");
     add_arguments(average.section(), "MODEL.h5", checkpoints, true, "checkpoints of equal configuration");
     required(add_text(average.section(), "-o,--output", output, "FILE", "the mean; - for standard output"));
     average.runs([&](const Common&) {

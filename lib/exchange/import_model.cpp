@@ -13,8 +13,12 @@ namespace quipu::inline QUIPU_REAL_NS {
 
 PublishedModel recognise_model(const TensorSource& source, const ImportOptions& options) {
   if (source.format() == "GGUF") return recognise_gguf(source, options);
-  if (is_rwkv(source)) return recognise_rwkv(source, options);
-  if (const std::string* const config = source.metadata().find_text("config.json")) {
+  const std::string* const config = source.metadata().find_text("config.json");
+  if (is_rwkv(source)) {  // under its own names; a configuration says nothing new
+    if (config != nullptr) require_rwkv_config(source.name(), *config);
+    return recognise_rwkv(source, options);
+  }
+  if (config != nullptr) {
     if (is_rwkv_config(*config)) return recognise_rwkv_config(source, *config, options);
     if (options.groupnorm_eps) throw UsageError("--groupnorm-eps: is for RWKV alone; leave it out");
     return recognise_hugging_face(source, {*config});

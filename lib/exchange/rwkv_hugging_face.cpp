@@ -161,6 +161,15 @@ bool is_rwkv_config(const std::string& text) {
   return type != json.end() && (*type == "rwkv" || *type == "rwkv7");
 }
 
+void require_rwkv_config(const std::string& file, const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  const auto type = json.is_object() ? json.find("model_type") : json.end();
+  if (type == json.end() || (type->is_string() && type->get<std::string>().starts_with("rwkv"))) return;
+  throw InputError(
+      "{}: its config.json says model_type={}, and its tensors are those of RWKV; they do not belong together", file,
+      type->dump());
+}
+
 PublishedModel recognise_rwkv_config(const TensorSource& source, const std::string& text,
                                      const ImportOptions& options) {
   const Json json = Json::parse(text);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 
 #include "base/error.h"
 #include "store/model_file.h"
@@ -32,6 +33,15 @@ NamedArray average(const std::deque<CheckpointFile>& files, const ArrayShape& sh
   return mean;
 }
 
+CheckpointFile open_checkpoint(const std::string& path) {
+  std::error_code ignored;
+  if (path == "-" || !std::filesystem::is_directory(path, ignored)) {
+    InputFile file(path);
+    if (file.is_hdf5()) return CheckpointFile(std::move(file));
+  }
+  throw InputError("{}: is no checkpoint of quipu; make one of it with convert model first", path);
+}
+
 void add_new(std::vector<std::string>& lines, const std::vector<std::string>& more) {
   for (const std::string& line : more)
     if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
@@ -45,7 +55,7 @@ void average_checkpoints(const std::vector<std::string>& inputs, const std::stri
   std::deque<CheckpointFile> files;
   Checkpoint mean;
   for (const std::string& input : inputs) {
-    files.emplace_back(input);
+    files.push_back(open_checkpoint(input));
     require_alike(files.front(), files.back());
     const Provenance& history = files.back().facts().provenance;
     add_new(mean.facts.provenance.commands, history.commands);

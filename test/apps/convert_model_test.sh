@@ -24,6 +24,26 @@ cmp published/config.json again/config.json || fail "the configuration has chang
 "$bin/generate" back.h5 "This is" --tokens 20 >two 2>err
 cmp one two || fail "the model writes another text"
 
+# The tokenizer goes along where other programs have its kind: bytes as a tokenizer.json, which gives the same text.
+[ -e published/tokenizer.json ] && [ -e published/tokenizer_config.json ] || fail "no tokenizer: $(ls published)"
+status 0 "$bin/convert" model published -o self.h5
+said "tokenizer: byte-bpe:256" err
+"$bin/generate" self.h5 "This is" --tokens 20 >two 2>err
+cmp one two || fail "with its published tokenizer, the model writes another text"
+"$bin/convert" text -o words.h5 --tokenizer words --valid 0.1 book.txt 2>err
+"$bin/train" words.h5 -o words_model.h5 --mixer gsa --dim 8 --heads 1 --layers 1 --set gsa.slots=2 --steps 1 --batch 1 \
+  --seq-len 4 >out 2>err || fail "train: $(cat err)"
+status 0 "$bin/convert" model words_model.h5 --format published -o words
+said "its tokenizer is left out: no other program has the kind words" err
+[ ! -e words/tokenizer.json ] || fail "words have become a tokenizer.json"
+status 1 "$bin/convert" model words_model.h5 --format published -o published
+said "published: has tokenizer.json of another model; name another folder" err
+status 1 "$bin/convert" model words -o bad
+said "comes without a tokenizer for its [0-9]+ tokens; give one with --tokenizer" err
+[ ! -e bad ] || fail "a file is left"
+status 0 "$bin/convert" model words --format published -o words
+said "comes without a tokenizer; none is written" err
+
 # A checkpoint comes through a pipe and leaves through one, its training behind it.
 "$bin/convert" model - -o - <gsa.h5 2>err >own.h5
 [ "$(fact own.h5 parameter_digest)" = "$(fact gsa.h5 parameter_digest)" ] || fail "a pipe changes the parameters"
@@ -52,6 +72,13 @@ sed -i 's/"num_slots": 4/"num_slots": 5/' torn/config.json
 refused 1 "and [10, 16] is what its model has" "$bin/convert" model torn -o bad
 "$bin/train" book.h5 -o aft.h5 --mixer aft --dim 16 --layers 1 --steps 1 --batch 2 --seq-len 16 >out 2>err || fail "$(cat err)"
 refused 2 "because of the mixer aft" "$bin/convert" model aft.h5 -o bad --format published
+
+refused 1 "published: is no checkpoint of quipu; make one of it with convert model first" "$bin/convert" average -o bad published
+refused 1 "is no checkpoint of quipu" "$bin/convert" average -o bad gsa.h5 published/model.safetensors
+"$bin/train" book.h5 -o rwkv.h5 --mixer rwkv4 --dim 8 --layers 1 --steps 1 --batch 2 --seq-len 16 >out 2>err || fail "$(cat err)"
+status 0 "$bin/convert" model rwkv.h5 --format published -o rwkv4
+cp published/config.json rwkv4
+refused 1 'says model_type="gsa", and its tensors are those of RWKV' "$bin/convert" model rwkv4 -o bad
 
 # Published models of rwkv.cpp, where they are: their own names, and back.
 if [ -e "$real/checkpoints/rwkv.cpp" ]; then

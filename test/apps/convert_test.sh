@@ -37,6 +37,29 @@ printf '[text]\ntokenizer = "bpe:280"\n' >c.toml
 status 0 "$bin/convert" text -o c.h5 --config c.toml book.txt
 [ "$(fact c.h5 vocab)" = 280 ] || fail "--config is not read"
 
+# Strings that stand for special tokens are text, unless asked for; a tokenizer comes out of a checkpoint as well.
+{
+  printf '{"model":{"type":"BPE","vocab":{'
+  # GPT-2's alphabet: the printable bytes as they are, the others from U+0100 on.
+  awk 'BEGIN { n = 0; for (b = 0; b < 256; ++b) {
+    plain = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174; code = plain ? b : 256 + n++
+    printf "%s\"\\u%04x\":%d", b ? "," : "", code, b } }'
+  printf '},"merges":[]},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},'
+  printf '"added_tokens":[{"id":256,"content":"<|endoftext|>","special":true}]}'
+} >tokenizer.json
+printf 'one<|endoftext|>two' >special.txt  # 3 + 13 + 3 bytes, and the token that ends the document
+status 0 "$bin/convert" text -o special.h5 --tokenizer tokenizer.json special.txt
+[ "$(fact special.h5 train_tokens)" = 20 ] || fail "a special token is no text: $(fact special.h5 train_tokens)"
+status 0 "$bin/convert" text -o special.h5 --tokenizer tokenizer.json --special-tokens special.txt
+[ "$(fact special.h5 train_tokens)" = 8 ] || fail "--special-tokens: $(fact special.h5 train_tokens) tokens"
+refused 2 "has no special tokens" "$bin/convert" text -o bad.h5 --special-tokens special.txt
+"$bin/train" special.h5 -o model.h5 --mixer gsa --dim 8 --heads 1 --layers 1 --set gsa.slots=2 --steps 1 --batch 1 \
+  --seq-len 2 >out 2>err || fail "train: $(cat err)"
+status 0 "$bin/convert" text -o again.h5 --tokenizer model.h5 special.txt
+[ "$(fact again.h5 vocab)" = 257 ] && [ "$(fact again.h5 train_tokens)" = 20 ] || fail "the tokenizer of a checkpoint"
+status 0 "$bin/convert" text -o again.h5 --tokenizer model.h5 --special-tokens special.txt
+[ "$(fact again.h5 train_tokens)" = 8 ] || fail "--special-tokens with a checkpoint: $(fact again.h5 train_tokens)"
+
 # One long line; NUL bytes.
 head -c 20000000 /dev/zero | tr '\0' 'x' >long.txt
 status 0 "$bin/convert" text -o long.h5 --tokenizer bytes --documents line long.txt
