@@ -11,10 +11,10 @@
 namespace quipu::inline QUIPU_REAL_NS {
 namespace {
 
-constexpr Index kFewRows = 4;                     // of x, that are multiplied one by one
-constexpr Index kBlockBytes = Index{128} << 10;   // of a weight, for a thread at a time
-constexpr Index kThreadBytes = Index{512} << 10;  // below, a second thread costs more than it brings
-constexpr Index kPanelBytes = Index{512} << 10;   // of expanded numbers: half of a usual second-level cache
+constexpr Index kFewRows = 4;                    // of x, that are multiplied one by one
+constexpr Index kBlockBytes = Index{16} << 10;   // of a weight: the least that a thread takes
+constexpr Index kThreadBytes = Index{64} << 10;  // below, a second thread costs more than it brings
+constexpr Index kPanelBytes = Index{512} << 10;  // of expanded numbers: half of a usual second-level cache
 
 /// fn(begin, end) for blocks of rows of `row_size` bytes.
 template <typename F>
@@ -22,7 +22,7 @@ void for_row_blocks(Index rows, Index row_size, F&& fn) {
   if (rows * row_size < kThreadBytes) return fn(Index{0}, rows);
   const Index block = std::max<Index>(1, kBlockBytes / row_size);
   const Index blocks = (rows + block - 1) / block;
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(guided)
   for (Index i = 0; i < blocks; ++i) fn(i * block, std::min(rows, (i + 1) * block));
 }
 
