@@ -9,6 +9,7 @@ namespace quipu {
 namespace {
 
 constexpr Index kRows = 16;
+constexpr Index kSlack = 64;  // a vector
 
 std::span<std::byte> row_span(const PackedMatrix& matrix, Index r) {
   return {matrix.row(r), static_cast<std::size_t>(matrix.row_size())};
@@ -17,8 +18,9 @@ std::span<std::byte> row_span(const PackedMatrix& matrix, Index r) {
 }  // namespace
 
 PackedMatrix::PackedMatrix(NumberFormat format, Index rows, Index cols)
-    : storage_(static_cast<std::byte*>(arena::allocate(static_cast<std::size_t>(rows * row_bytes(format, cols)))),
-               [](std::byte* block) { arena::release(block); }),
+    : storage_(
+          static_cast<std::byte*>(arena::allocate(static_cast<std::size_t>(rows * row_bytes(format, cols) + kSlack))),
+          [](std::byte* block) { arena::release(block); }),
       format_(format),
       rows_(rows),
       cols_(cols),

@@ -8,7 +8,8 @@
 namespace quipu {
 
 /// A matrix [rows,cols] in a number format other than float32: row_bytes(format, cols) bytes a row, one after another,
-/// in memory as in a file. A handle, as Tensor is: copies share the storage.
+/// in memory as in a file. 64 bytes behind the last row may be read, but mean nothing. A handle, as Tensor is: copies
+/// share the storage.
 class PackedMatrix {
  public:
   PackedMatrix() = default;

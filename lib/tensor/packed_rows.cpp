@@ -1,9 +1,9 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tensor/packed_rows.cpp"
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS HWY_SSSE3
+#define HWY_WANT_AVX3_DL         // AVX-512 with VNNI
 #include <hwy/foreach_target.h>  // before highway.h
 //
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -17,9 +17,10 @@ HWY_BEFORE_NAMESPACE();
 namespace quipu::inline QUIPU_REAL_NS::kernels::HWY_NAMESPACE {
 
 /// Bytes ahead of their use that rows are asked for: the hardware's own prefetching ends at each page.
-constexpr Index kAhead = 2048;
+constexpr Index kAhead = 6144;
 
-HWY_INLINE void prefetch(const void* from) { hwy::Prefetch(static_cast<const std::byte*>(from) + kAhead); }
+/// Into the second-level cache, which can wait for more lines at once than the first.
+HWY_INLINE void prefetch(const void* from) { __builtin_prefetch(static_cast<const std::byte*>(from) + kAhead, 0, 2); }
 
 HWY_INLINE Real dot_row(const Real* w, const Real* x, Index n) {
   return sum_of(n, [w, x](auto load) QUIPU_LANEWISE { return hn::Mul(load(w), load(x)); });
@@ -79,16 +80,19 @@ constexpr Index kSpan = 64;  // blocks whose scales are made ready at once
 
 /// Sums of products of neighbours, in int32 lanes in some order.
 HWY_INLINE hn::Vec<D32> add_products(hn::Vec<D32> sum, hn::Vec<D16> a, hn::Vec<D16> b) {
+#if HWY_TARGET == HWY_AVX3_DL
+  asm("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "vm"(b.raw));  // no operation of this Highway's
+  return sum;
+#else
   hn::Vec<D32> rest = hn::Zero(D32());
   return hn::Add(hn::ReorderWidenMulAccumulate(D32(), a, b, sum, rest), rest);
+#endif
 }
 
 /// A vector of float16s at `from`, of which n count; zeros behind them.
 HWY_INLINE V load_halves(const std::byte* from, Index n) {
-  if (n >= lanes()) return hn::PromoteTo(D(), hn::LoadU(DHalf(), reinterpret_cast<const hwy::float16_t*>(from)));
-  HWY_ALIGN hwy::float16_t buffer[HWY_MAX_BYTES / sizeof(float)] = {};
-  std::memcpy(buffer, from, static_cast<size_t>(n) * 2);
-  return hn::PromoteTo(D(), hn::Load(DHalf(), buffer));
+  const V v = hn::PromoteTo(D(), hn::LoadU(DHalf(), reinterpret_cast<const hwy::float16_t*>(from)));
+  return n >= lanes() ? v : keep_first(v, n);
 }
 
 float bf16_dot(const std::byte* stored, Index cols, const PackedInput& x) {
@@ -127,9 +131,11 @@ float q8_dot(const std::byte* stored, Index blocks, const PackedInput& x) {
   V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
   for (Index first = 0; first < blocks; first += kSpan) {
     const Index n = std::min(kSpan, blocks - first);
-    for (Index b = 0; b < n; b += lanes())
+    for (Index b = 0; b < n; b += lanes()) {
+      prefetch(halves + 2 * (first + b));
       hn::Store(hn::Mul(load_halves(halves + 2 * (first + b), n - b), hn::LoadU(d, x.scale + first + b)), d,
                 scales + b);
+    }
     const auto add = [&](Index b, V sum) QUIPU_LANEWISE {
       hn::Vec<D32> products = hn::Zero(D32());
       const Index at = (first + b) * kFormatBlock;
@@ -164,6 +170,8 @@ float q4_dot(const std::byte* stored, Index blocks, const PackedInput& x) {
     const Index n = std::min(kSpan, blocks - first);
     for (Index b = 0; b < n; b += lanes()) {
       const std::byte* const scale = halves + 2 * (first + b);
+      prefetch(scale);
+      prefetch(scale + 2 * blocks);
       hn::Store(hn::Mul(load_halves(scale, n - b), hn::LoadU(d, x.scale + first + b)), d, scales + b);
       minima = hn::MulAdd(load_halves(scale + 2 * blocks, n - b), hn::LoadU(d, x.sum + first + b), minima);
     }
@@ -253,12 +261,13 @@ Index aligned(Index bytes) { return (bytes + 2 * kRoom - 1) / kRoom * kRoom; }
 
 Index packed_input_bytes(const PackedMatrix& w) {
   const Index padded = padded_columns(w.format(), w.cols()), blocks = row_blocks(w.format(), w.cols());
-  if (w.format() == NumberFormat::bf16) return 2 * aligned((padded + 1) / 2 * 4);
-  return aligned(4 * padded) + aligned(2 * padded) + 2 * aligned(4 * blocks);
+  if (w.format() == NumberFormat::bf16) return kRoom + 2 * aligned((padded + 1) / 2 * 4);
+  return kRoom + aligned(4 * padded) + aligned(2 * padded) + 2 * aligned(4 * blocks);
 }
 
 PackedInput make_packed_input(const PackedMatrix& w, const float* x, std::byte* room) {
   const Index cols = w.cols(), padded = padded_columns(w.format(), cols), blocks = row_blocks(w.format(), cols);
+  room += (kRoom - reinterpret_cast<std::uintptr_t>(room) % kRoom) % kRoom;  // a load that crosses lines costs two
   const auto take = [&room](Index bytes) {
     std::byte* const at = room;
     room += aligned(bytes);
