@@ -14,7 +14,8 @@ namespace {
 constexpr Index kFewRows = 4;                    // of x, that are multiplied one by one
 constexpr Index kBlockBytes = Index{16} << 10;   // of a weight: the least that a thread takes
 constexpr Index kThreadBytes = Index{64} << 10;  // below, a second thread costs more than it brings
-constexpr Index kPanelBytes = Index{512} << 10;  // of expanded numbers: half of a usual second-level cache
+constexpr Index kPanelBytes = Index{512} << 10;  // of expanded numbers, where that is more than kPanelRows
+constexpr Index kPanelRows = 192;                // at least: each panel's product copies x into its own order again
 
 /// fn(begin, end) for blocks of rows of `row_size` bytes.
 template <typename F>
@@ -51,7 +52,7 @@ void multiply_floats(Matrix y, Matrix x, const Tensor& weight, const Real* bias)
 
 void multiply_panels(Matrix y, Matrix x, const PackedMatrix& w, const Real* bias) {
   const Index stride = padded_columns(w.format(), w.cols());
-  const Index most = std::max<Index>(16, kPanelBytes / (stride * static_cast<Index>(sizeof(Real))) / 16 * 16);
+  const Index most = std::max<Index>(kPanelRows, kPanelBytes / (stride * static_cast<Index>(sizeof(Real))) / 16 * 16);
   const Index panels = (w.rows() + most - 1) / most;
 #pragma omp parallel for schedule(dynamic) if (panels > 1)
   for (Index p = 0; p < panels; ++p) {
