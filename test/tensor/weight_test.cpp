@@ -63,8 +63,9 @@ void use_targets(std::int64_t targets) {
 
 TEST_CASE("weight: products agree with the expanded numbers, on every instruction set") {
   int compared = 0;
-  for (const std::int64_t target : {std::int64_t{0}, std::int64_t{HWY_SCALAR}, std::int64_t{HWY_EMU128},
-                                    std::int64_t{HWY_SSE4}, std::int64_t{HWY_AVX2}, std::int64_t{HWY_AVX3}}) {
+  for (const std::int64_t target :
+       {std::int64_t{0}, std::int64_t{HWY_SCALAR}, std::int64_t{HWY_EMU128}, std::int64_t{HWY_SSE4},
+        std::int64_t{HWY_AVX2}, std::int64_t{HWY_AVX3}, std::int64_t{HWY_AVX3_DL}}) {
     if (target != 0 && (hwy::SupportedTargets() & target) == 0) continue;
     CAPTURE(std::string(hwy::TargetName(target)));
     use_targets(target);
@@ -116,6 +117,11 @@ TEST_CASE("weight: results do not depend on the number of threads; what is not f
     const auto one = multiply(p, packed, true);
     omp_set_num_threads(3);
     CHECK(multiply(p, packed, true) == one);
+    const Product many = product_of(packed, 17);
+    const auto panels = multiply(many, packed, true);
+    CHECK(worst(many, panels, true) < (kIsDouble ? 1e-12 : 1e-6));
+    omp_set_num_threads(1);
+    CHECK(multiply(many, packed, true) == panels);
     p.x[777] = std::numeric_limits<Real>::quiet_NaN();
     CHECK(std::isnan(multiply(p, packed, false)[1499]));
   }
