@@ -4,6 +4,7 @@
 #define HWY_WANT_AVX3_DL         // AVX-512 with VNNI
 #include <hwy/foreach_target.h>  // before highway.h
 //
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -16,11 +17,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace quipu::inline QUIPU_REAL_NS::kernels::HWY_NAMESPACE {
 
-/// Bytes ahead of their use that rows are asked for: the hardware's own prefetching ends at each page.
-constexpr Index kAhead = 6144;
+/// Asks for what rows of floats need 2 KiB further on: the hardware's own prefetching ends at each page.
+HWY_INLINE void prefetch_floats(const Real* from) { hwy::Prefetch(reinterpret_cast<const std::byte*>(from) + 2048); }
 
-/// Into the second-level cache, which can wait for more lines at once than the first.
-HWY_INLINE void prefetch(const void* from) { __builtin_prefetch(static_cast<const std::byte*>(from) + kAhead, 0, 2); }
+/// The same for packed rows, which are unpacked while they come: earlier, and into the second-level cache, which can
+/// wait for more lines at once than the first.
+HWY_INLINE void prefetch(const void* from) { __builtin_prefetch(static_cast<const std::byte*>(from) + 6144, 0, 2); }
 
 HWY_INLINE Real dot_row(const Real* w, const Real* x, Index n) {
   return sum_of(n, [w, x](auto load) QUIPU_LANEWISE { return hn::Mul(load(w), load(x)); });
@@ -34,7 +36,7 @@ void dot_rows(Real* y, Matrix w, Index begin, Index end, const Real* x, const Re
     V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
     Index i = 0;
     for (; i + 4 * width <= n; i += 4 * width) {
-      for (Index at = 0; at < 4 * width; at += static_cast<Index>(64 / sizeof(Real))) prefetch(row + i + at);
+      for (Index at = 0; at < 4 * width; at += static_cast<Index>(64 / sizeof(Real))) prefetch_floats(row + i + at);
       s0 = hn::MulAdd(hn::LoadU(d, row + i), hn::LoadU(d, x + i), s0);
       s1 = hn::MulAdd(hn::LoadU(d, row + i + width), hn::LoadU(d, x + i + width), s1);
       s2 = hn::MulAdd(hn::LoadU(d, row + i + 2 * width), hn::LoadU(d, x + i + 2 * width), s2);
