@@ -4,7 +4,6 @@
 #define HWY_WANT_AVX3_DL         // AVX-512 with VNNI
 #include <hwy/foreach_target.h>  // before highway.h
 //
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -17,36 +16,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace quipu::inline QUIPU_REAL_NS::kernels::HWY_NAMESPACE {
 
-/// Asks for what rows of floats need 2 KiB further on: the hardware's own prefetching ends at each page.
-HWY_INLINE void prefetch_floats(const Real* from) { hwy::Prefetch(reinterpret_cast<const std::byte*>(from) + 2048); }
-
-/// The same for packed rows, which are unpacked while they come: earlier, and into the second-level cache, which can
-/// wait for more lines at once than the first.
+/// Asks for what is needed 6 KiB further on, since the hardware's own prefetching ends at each page: into the
+/// second-level cache, which can wait for more lines at once than the first.
 HWY_INLINE void prefetch(const void* from) { __builtin_prefetch(static_cast<const std::byte*>(from) + 6144, 0, 2); }
-
-HWY_INLINE Real dot_row(const Real* w, const Real* x, Index n) {
-  return sum_of(n, [w, x](auto load) QUIPU_LANEWISE { return hn::Mul(load(w), load(x)); });
-}
-
-void dot_rows(Real* y, Matrix w, Index begin, Index end, const Real* x, const Real* bias) {
-  const D d;
-  const Index width = lanes(), n = w.cols;
-  for (Index r = begin; r < end; ++r) {
-    const Real* const row = w.row(r);
-    V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-    Index i = 0;
-    for (; i + 4 * width <= n; i += 4 * width) {
-      for (Index at = 0; at < 4 * width; at += static_cast<Index>(64 / sizeof(Real))) prefetch_floats(row + i + at);
-      s0 = hn::MulAdd(hn::LoadU(d, row + i), hn::LoadU(d, x + i), s0);
-      s1 = hn::MulAdd(hn::LoadU(d, row + i + width), hn::LoadU(d, x + i + width), s1);
-      s2 = hn::MulAdd(hn::LoadU(d, row + i + 2 * width), hn::LoadU(d, x + i + 2 * width), s2);
-      s3 = hn::MulAdd(hn::LoadU(d, row + i + 3 * width), hn::LoadU(d, x + i + 3 * width), s3);
-    }
-    Real total = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
-    if (i < n) total += dot_row(row + i, x + i, n - i);
-    y[r] = bias == nullptr ? total : total + bias[r];
-  }
-}
 
 #ifndef QUIPU_DOUBLE
 
@@ -242,12 +214,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace quipu::inline QUIPU_REAL_NS::kernels {
-
-HWY_EXPORT(dot_rows);
-
-void dot_rows(Real* y, Matrix w, Index begin, Index end, const Real* x, const Real* bias) {
-  HWY_DYNAMIC_DISPATCH(dot_rows)(y, w, begin, end, x, bias);
-}
 
 #ifndef QUIPU_DOUBLE
 HWY_EXPORT(packed_dot_rows);

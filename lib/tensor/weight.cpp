@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "tensor/blas.h"
@@ -17,14 +18,24 @@ constexpr Index kThreadBytes = Index{64} << 10;  // below, a second thread costs
 constexpr Index kPanelBytes = Index{512} << 10;  // of expanded numbers, where that is more than kPanelRows
 constexpr Index kPanelRows = 192;                // at least: each panel's product copies x into its own order again
 
-/// fn(begin, end) for blocks of rows of `row_size` bytes.
+/// fn(begin, end) for parts of rows of `row_size` bytes: a thread that is free takes its share of what is left, in one
+/// piece, so that large pieces come first and the small ones even out.
 template <typename F>
 void for_row_blocks(Index rows, Index row_size, F&& fn) {
-  if (rows * row_size < kThreadBytes) return fn(Index{0}, rows);
-  const Index block = std::max<Index>(1, kBlockBytes / row_size);
-  const Index blocks = (rows + block - 1) / block;
-#pragma omp parallel for schedule(guided)
-  for (Index i = 0; i < blocks; ++i) fn(i * block, std::min(rows, (i + 1) * block));
+  if (rows * row_size < kThreadBytes || omp_get_max_threads() == 1) return fn(Index{0}, rows);
+  const Index least = std::max<Index>(1, kBlockBytes / row_size);
+  std::atomic<Index> next = 0;
+#pragma omp parallel
+  {
+    const Index threads = omp_get_num_threads();
+    Index begin = next.load(), end = 0;
+    while (begin < rows) {
+      end = std::min(rows, begin + std::max(least, (rows - begin + threads - 1) / threads));
+      if (!next.compare_exchange_weak(begin, end)) continue;
+      fn(begin, end);
+      begin = next.load();
+    }
+  }
 }
 
 /// Room of this thread, kept.
