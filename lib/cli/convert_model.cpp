@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 
 #include "base/log.h"
 #include "cli/convert_text.h"
@@ -31,6 +32,12 @@ the shape that the configuration says; what is left aside is named.
 
 --format quipu writes a checkpoint, which holds the tokenizer too: the one in the GGUF file or the model's folder, or
 --tokenizer.
+--dtype says in what number format it keeps its matrices: f32; bf16, 2 bytes a number; q8 and q4, 8 and 4 bits with a
+scale (q4: and an offset) for every 32 numbers of a row, 1.06 and 0.63 bytes a number. generate and eval-ppl run them
+as they are stored, in that much memory. Norms, biases, decays, convolutions and the embedding, with the head where it
+is tied to it, stay in f32. A checkpoint of fewer bits is another model than the one it was made of: it does not take
+over that one's state. --dtype f32 expands one again. Without --dtype, a checkpoint keeps its formats, and a model
+from elsewhere is kept in f32.
 --format published writes a folder with model.safetensors and, but for RWKV, config.json, under the published names,
 in float32: reading it again gives the same model to the last bit. The tokenizer is written beside it as other programs
 have it: tokenizer.json (and for GPT-2's kind vocab.json and merges.txt), tokenizer.model, or RWKV's vocabulary. Those
@@ -106,17 +113,20 @@ struct Loaded {
   CheckpointFacts facts;
 };
 
-Loaded load_own(InputFile input, const std::string& tokenizer) {
+Loaded load_own(InputFile input, const ConvertModelOptions& o) {
   const CheckpointFile file(std::move(input));
-  Loaded loaded{load_model(file), file.facts()};
+  Loaded loaded{o.dtype.empty() ? load_model(file) : load_model_as(file, parse_number_format(o.dtype)), file.facts()};
+  log_note("{}: {}, {} parameters in {}", file.name(), loaded.model->config().mixer,
+           grouped(loaded.model->parameters().count()), file.formats_text());
   loaded.facts.progress.clear();
   loaded.facts.counters.clear();
-  if (!tokenizer.empty()) throw UsageError("--tokenizer {}: {} has its own; leave it out", tokenizer, file.name());
+  if (!o.tokenizer.empty()) throw UsageError("--tokenizer {}: {} has its own; leave it out", o.tokenizer, file.name());
   return loaded;
 }
 
 Loaded load_foreign(const std::unique_ptr<TensorSource>& source, const ConvertModelOptions& o) {
-  ImportedModel imported = import_model(*source, {o.groupnorm_eps, o.skip_unknown});
+  ImportedModel imported = import_model(*source, {o.groupnorm_eps, o.skip_unknown},
+                                        o.dtype.empty() ? FormatChoice{} : matrices_in(parse_number_format(o.dtype)));
   log_note("{}: {} ({}), {} parameters", source->name(), imported.architecture, source->format(),
            grouped(imported.model->parameters().count()));
   for (const std::string& note : imported.notes) log_note("  {}", note);
@@ -126,24 +136,47 @@ Loaded load_foreign(const std::unique_ptr<TensorSource>& source, const ConvertMo
   return loaded;
 }
 
+/// "12 arrays in f32 (1.2 MB), 4 matrices in q8 (3.4 MB)"
+std::string formats_line(const Parameters& parameters) {
+  Index bytes = parameters.value_bytes();
+  std::map<NumberFormat, std::pair<std::size_t, Index>> packed;
+  for (const auto& entry : parameters.packed()) {
+    const auto own = static_cast<Index>(entry.parameter->packed().bytes().size());
+    auto& [matrices, total] = packed[entry.parameter->format()];
+    ++matrices, total += own, bytes -= own;
+  }
+  std::string text = fmt::format("{} arrays in f32 ({})", parameters.all().size() - parameters.packed().size(),
+                                 human_bytes(static_cast<double>(bytes)));
+  for (const auto& [format, sum] : packed)
+    text += fmt::format(", {} matrices in {} ({})", sum.first, format_name(format),
+                        human_bytes(static_cast<double>(sum.second)));
+  return text;
+}
+
 Status run_model(const ConvertModelOptions& o, const std::string& line) {
   refuse_terminal_output(o.output);
   if (o.format == "published" && o.output == "-")
     throw UsageError("--output -: a published model is a folder; name one");
+  if (o.format == "published" && !o.dtype.empty() && o.dtype != "f32")
+    throw UsageError("--dtype {}: a published model is written in f32; leave it out with --format published", o.dtype);
   std::error_code ignored;
   Loaded loaded = [&] {
     if (std::filesystem::is_directory(o.input, ignored)) return load_foreign(open_tensor_source(o.input), o);
     InputFile input(o.input);
-    return input.is_hdf5() ? load_own(std::move(input), o.tokenizer)
+    return input.is_hdf5() ? load_own(std::move(input), o)
                            : load_foreign(open_tensor_source(std::move(input), o.input), o);
   }();
+  const Parameters& parameters = loaded.model->parameters();
   if (o.format == "published") {
     const std::vector<TokenizerFile> files = files_of(loaded.facts.tokenizer);
     log_note("{}: written as {}", o.output, export_model(*loaded.model, o.output, files));
+    if (!parameters.packed().empty())
+      log_note("  its {} matrices of fewer bits are expanded to f32", parameters.packed().size());
     return Status::kDone;
   }
   loaded.facts.config = to_json(loaded.model->config());
   loaded.facts.provenance.commands.push_back(line);
+  if (!o.dtype.empty() || !parameters.packed().empty()) log_note("{}: {}", o.output, formats_line(parameters));
   save_model(o.output, loaded.facts, loaded.model->parameters(), nullptr, nullptr);
   return Status::kDone;
 }
@@ -156,6 +189,7 @@ void add_convert_model(Command& tool, ConvertModelOptions& o, const std::string&
   add_argument(main, "IN", o.input, true, "a file, or a model's folder; - for standard input");
   required(add_text(main, "-o,--output", o.output, "OUT", "the checkpoint (- for standard output), or the folder"));
   add_choice(main, "--format", o.format, {"quipu", "published"}, "what to write");
+  add_choice(main, "--dtype", o.dtype, {"f32", "bf16", "q8", "q4"}, "number format of the matrices");
   add_text(main, "--tokenizer", o.tokenizer, "bytes|FILE|DIR",
            "the model's tokenizer, as in convert text; else its own");
   add_real(main, "--groupnorm-eps", o.groupnorm_eps, above(0),

@@ -8,7 +8,7 @@ namespace quipu {
 
 /// What `convert model` was asked for; lives as long as the tool.
 struct ConvertModelOptions {
-  std::string input, output, format = "quipu", tokenizer;
+  std::string input, output, format = "quipu", dtype, tokenizer;
   std::optional<double> groupnorm_eps;
   bool skip_unknown = false;
 };

@@ -27,11 +27,11 @@ PublishedModel recognise_model(const TensorSource& source, const ImportOptions& 
                    source.name());
 }
 
-ImportedModel import_model(const TensorSource& source, const ImportOptions& options) {
+ImportedModel import_model(const TensorSource& source, const ImportOptions& options, const FormatChoice& format) {
   PublishedModel published = recognise_model(source, options);
   ImportedModel imported{published.architecture, nullptr, std::move(published.notes)};
   try {
-    imported.model = std::make_unique<LanguageModel>(published.config, false);
+    imported.model = std::make_unique<LanguageModel>(published.config, false, format);
   } catch (const std::bad_alloc&) {
     throw InputError("{}: its sizes make a model that does not fit into the memory; is it whole?", source.name());
   } catch (const UsageError& error) {  // the file's fault, not that of the command line

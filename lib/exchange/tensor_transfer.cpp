@@ -87,12 +87,39 @@ bool fits(const TensorInfo& tensor, const Placement& placement) {
   return without_ones(have) == without_ones(extents(placement.shape));
 }
 
+/// A placement's one parameter, where the tensor's numbers can be read into it as they are; else nothing.
+std::span<float> place_itself(const Placement& placement) {
+  if constexpr (std::is_same_v<Real, float>) {
+    const Parameter& parameter = *placement.parameters.front();
+    if (placement.parameters.size() == 1 && placement.rule->form != Form::kTransposed &&
+        placement.rule->form != Form::kPaired && !parameter.is_packed())
+      return parameter.value().span();
+  }
+  return {};
+}
+
+void store(const TensorSource& source, const TensorInfo& tensor, const Parameter& parameter,
+           std::span<const float> numbers) {
+  if (!parameter.is_packed()) {
+    std::copy(numbers.begin(), numbers.end(), parameter.value().span().begin());
+    return;
+  }
+  try {
+    parameter.packed().encode(0, numbers);
+  } catch (const NumericError& error) {
+    throw InputError("{}: {} {}; keep it in f32", source.name(), tensor.name, error.what());
+  }
+}
+
 void read_placement(const TensorSource& source, const TensorInfo& tensor, const Placement& placement) {
-  std::vector<float> numbers(tensor.elements());
+  std::vector<float> kept;
+  std::span<float> numbers = place_itself(placement);
+  const bool in_place = !numbers.empty();
+  if (!in_place) kept.resize(tensor.elements()), numbers = kept;
   source.read(tensor, numbers);
   const Shape& shape = placement.shape;
-  if (placement.rule->form == Form::kTransposed) numbers = transposed(numbers, shape[-2], shape[-1]);
-  if (placement.rule->form == Form::kPaired) numbers = unpaired(numbers, shape[0], placement.rule->head_rows);
+  if (placement.rule->form == Form::kTransposed) numbers = kept = transposed(kept, shape[-2], shape[-1]);
+  if (placement.rule->form == Form::kPaired) numbers = kept = unpaired(kept, shape[0], placement.rule->head_rows);
   if (placement.rule->numbers == Numbers::kHalved) {
     const auto times = static_cast<int>(placement.layer / placement.rule->halved_every);
     for (float& number : numbers) number = std::ldexp(number, times);
@@ -105,11 +132,11 @@ void read_placement(const TensorSource& source, const TensorInfo& tensor, const 
       number = static_cast<float>(ours);
     }
   }
-  auto from = numbers.begin();
+  if (in_place) return;
   for (const Parameter* parameter : placement.parameters) {
-    const std::span<Real> to = parameter->value().span();
-    std::copy_n(from, to.size(), to.begin());
-    from += static_cast<std::ptrdiff_t>(to.size());
+    const auto count = static_cast<std::size_t>(parameter->shape().count());
+    store(source, tensor, *parameter, numbers.first(count));
+    numbers = numbers.subspan(count);
   }
 }
 
@@ -245,10 +272,15 @@ std::vector<std::string> read_tensors(const TensorSource& source, const TensorLa
 std::vector<float> published_numbers(const Placement& placement) {
   if (placement.rule->numbers != Numbers::kSame || placement.rule->form == Form::kPaired)
     throw InternalError("layout: {} is read in a form that is never written", placement.published);
-  std::vector<float> numbers;
-  numbers.reserve(static_cast<std::size_t>(placement.shape.count()));
-  for (const Parameter* parameter : placement.parameters)
-    for (const Real x : parameter->value().span()) numbers.push_back(static_cast<float>(x));
+  std::vector<float> numbers(static_cast<std::size_t>(placement.shape.count()));
+  for (std::span<float> rest = numbers; const Parameter* parameter : placement.parameters) {
+    const std::span<float> own = rest.first(static_cast<std::size_t>(parameter->shape().count()));
+    if (parameter->is_packed())
+      parameter->packed().decode(own);
+    else
+      std::ranges::transform(parameter->value().span(), own.begin(), [](Real x) { return static_cast<float>(x); });
+    rest = rest.subspan(own.size());
+  }
   if (placement.rule->form == Form::kTransposed)
     numbers = transposed(numbers, placement.shape[-1], placement.shape[-2]);
   return numbers;

@@ -16,7 +16,7 @@ class Linear {
     if (with_bias) bias_ = undecayed({out}, constant(bias));
   }
   /// A weight [out,in] that starts and is trained as it says.
-  explicit Linear(Parameter weight) : weight_(std::move(weight)) {}
+  explicit Linear(Parameter weight) : weight_(std::move(weight).as_matrix()) {}
 
   Index out() const { return weight_.shape()[0]; }
   Index in() const { return weight_.shape()[1]; }

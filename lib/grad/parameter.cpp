@@ -42,6 +42,18 @@ Parameter buffer(const Shape& shape, Initializer init) { return {shape, std::mov
 
 Parameter matrix(Index out, Index in, Initializer init) { return {{out, in}, std::move(init), {.matrix = true}}; }
 
+Parameter Parameter::as_matrix() && {
+  if (shape_.rank() != 2) throw InternalError("a matrix of shape {}", shape_.text());
+  traits_.matrix = true;
+  return std::move(*this);
+}
+
+FormatChoice matrices_in(NumberFormat format) {
+  return [format](const std::string&, const Parameter& parameter) {
+    return parameter.traits().matrix && parameter.shape()[1] >= kLeastPackedColumns ? format : NumberFormat::f32;
+  };
+}
+
 void Parameter::refuse_packed() const {
   throw InternalError("the floats of a matrix {} in {}", shape_.text(), format_name(packed_.format()));
 }
@@ -102,7 +114,8 @@ std::vector<Parameters::Entry> Parameters::all() const {
 
 Index Parameters::count() const {
   Index count = trainable_.empty() ? 0 : trainable_.back().end;
-  for (const Entry& e : packed_) count += e.end;
+  for (const Entry& e : packed_)
+    if (e.parameter->traits().trainable) count += e.end;
   return count;
 }
 

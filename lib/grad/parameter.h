@@ -55,6 +55,8 @@ class Parameter {
   /// Rows [begin, end) along the first axis, on the tape.
   Var rows(Index begin, Index end) const;
   bool bound() const { return value_.defined() || is_packed(); }
+  /// The same, used as a `Weight` alone; for parameters of two axes.
+  Parameter as_matrix() &&;
 
  private:
   friend class Parameters;
@@ -94,6 +96,10 @@ class ParameterVisitor {
 /// Chooses the number format of a parameter; anything but f32 is for matrices alone. Empty: all are f32.
 using FormatChoice = std::function<NumberFormat(const std::string& name, const Parameter& parameter)>;
 
+/// All matrices of at least kLeastPackedColumns columns in `format`.
+FormatChoice matrices_in(NumberFormat format);
+inline constexpr Index kLeastPackedColumns = 32;
+
 /// The flat arrays behind a model's parameters: all trainable values in one, their gradients in a second of the same
 /// order, the buffers in a third. Packed matrices are none of these: they are never trained.
 class Parameters {
@@ -122,7 +128,7 @@ class Parameters {
   const std::vector<Entry>& packed() const { return packed_; }
   /// Trainable first, then packed matrices, then buffers.
   std::vector<Entry> all() const;
-  /// Number of numbers but those of buffers.
+  /// Number of numbers, in whatever format, but those of buffers.
   Index count() const;
   /// Bytes that all values take.
   Index value_bytes() const;

@@ -70,8 +70,8 @@ class MemSizer final : public Mixer {
         inverse_root("q_init_scale", 32, "the keys start at Xavier's gain q_init_scale^-1/2", options);
     const double kv_gain = inverse_root("kv_init_scale", 1, "W_l and W_r at kv_init_scale^-1/2", options);
     const Index rows = keys_ == Keys::input ? dim_ : heads_ * slots_;
-    phi_ = Parameter({rows, dim_}, xavier_uniform(rows, dim_, q_gain), {keys_ != Keys::fixed, keys_ != Keys::fixed, 1});
-    if (code_ && keys_ != Keys::fixed) phi_bias_ = undecayed({rows}, constant(0));
+    phi_ = Linear(Parameter({rows, dim_}, xavier_uniform(rows, dim_, q_gain), {keys_ != Keys::fixed, keys_ != Keys::fixed}));
+    if (code_ && keys_ != Keys::fixed) phi_ = std::move(phi_).with_bias(undecayed({rows}, constant(0)));
     k_ = NormalisedLinear(slots_, dim_, xavier_uniform(slots_, dim_, kv_gain), code_);
     v_ = NormalisedLinear(dim_, dim_, xavier_uniform(dim_, dim_, kv_gain), code_);
     if (keys_ != Keys::input) return;
@@ -86,7 +86,7 @@ class MemSizer final : public Mixer {
     const Var v = v_(tape, x).reshaped({batch, length, 1, dim_});
     std::vector<std::int64_t>& position = state.integers(kPosition);
     const Tensor shares = row_scales(layout, position);
-    Var logits = linear(tape, x, phi_.var(), phi_bias_.var());
+    Var logits = phi_(tape, x);
     if (keys_ == Keys::input) {
       logits = input_logits(tape, logits, x, k, shares, layout, state);
     } else {
@@ -116,7 +116,7 @@ class MemSizer final : public Mixer {
     if (keys_ == Keys::input)
       step_input_logits(logits, x, k, scratch, state);
     else
-      linear_into(logits, x, phi_.value(), phi_bias_.value());
+      phi_.step(logits, x);
     Real* const s = state.writable(kMemory).data();
     for (Index b = 0; b < lanes; ++b) {
       const Real share = row_scale(position[static_cast<std::size_t>(b)]) / static_cast<Real>(heads_);
@@ -140,8 +140,7 @@ class MemSizer final : public Mixer {
   }
 
   void visit(const ParameterVisitor& visitor) override {
-    visitor("q_proj.weight", phi_);
-    if (phi_bias_.shape().rank() > 0) visitor("q_proj.bias", phi_bias_);
+    phi_.visit(visitor, "q_proj");
     k_.visit(visitor, "k");
     v_.visit(visitor, "v");
     if (keys_ == Keys::input) u_.visit(visitor, "u");
@@ -202,7 +201,7 @@ class MemSizer final : public Mixer {
   void step_input_logits(Matrix logits, Matrix x, Matrix k, Scratch& scratch, State& state) const {
     const Index lanes = x.rows;
     const Matrix q = scratch.take(lanes, dim_), u = scratch.take(lanes, dim_);
-    linear_into(q, x, phi_.value(), phi_bias_.value());
+    phi_.step(q, x);
     u_.step(u, x);
     Real* const keys = state.writable(kKeys).data();
     for (Index b = 0; b < lanes; ++b) {
@@ -219,7 +218,7 @@ class MemSizer final : public Mixer {
   Index dim_, heads_, layer_, slots_ = 0, head_width_ = 0;
   bool code_ = true;
   Keys keys_ = Keys::learned;
-  Parameter phi_, phi_bias_;
+  Linear phi_;
   NormalisedLinear k_, v_, u_;
 };
 

@@ -167,7 +167,7 @@ Index LanguageModel::matrix_parameters() const {
   Index count = 0;
   for (const auto* entries : {&parameters_->trainable(), &parameters_->packed()})
     for (const auto& entry : *entries)
-      if (entry.parameter->shape().rank() >= 2 && entry.name != "embedding.weight" && entry.name != "positions.weight")
+      if (entry.parameter->traits().trainable && entry.parameter->shape().rank() >= 2 && entry.name != "embedding.weight" && entry.name != "positions.weight")
         count += entry.parameter->shape().count();
   return count + (config_.head == "tied" ? config_.vocab * config_.dim : 0);
 }

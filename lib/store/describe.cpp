@@ -41,13 +41,24 @@ void describe_dataset(FileDescription& about, std::shared_ptr<const H5Reader> fi
 
 void describe_checkpoint(FileDescription& about, std::shared_ptr<const H5Reader> file) {
   const CheckpointFile checkpoint(std::move(file));
-  std::int64_t parameters = 0;
-  for (const ArrayShape& array : checkpoint.parameters()) parameters += array.elements();
+  std::int64_t parameters = 0, bytes = 0;
+  std::map<NumberFormat, std::int64_t> bytes_in;
+  for (const ArrayShape& array : checkpoint.parameters()) {
+    parameters += array.elements();
+    bytes += array.bytes(), bytes_in[array.format] += array.bytes();
+    if (array.format == NumberFormat::f32) continue;
+    for (auto& [path, type] : about.contents)  // of rows of bytes, what they are
+      if (path == "/parameters/" + array.name)
+        type = fmt::format("{} [{}]", format_name(array.format), fmt::join(array.shape, ", "));
+  }
   std::int64_t moments = 0;
   for (const ArrayShape& array : checkpoint.optimizer()) moments += array.elements();
   add_fact(about, "tokenizer", checkpoint.facts().tokenizer.kind);
   add_fact(about, "parameters", parameters);
   add_fact(about, "number_formats", checkpoint.formats_text());
+  add_fact(about, "parameter_bytes", bytes);
+  if (bytes_in.size() > 1)
+    for (const auto& [format, own] : bytes_in) add_fact(about, fmt::format("{}_bytes", format_name(format)), own);
   add_fact(about, "arrays", static_cast<std::int64_t>(checkpoint.parameters().size()));
   add_fact(about, "optimizer_numbers", moments);
   add_fact(about, "parameter_digest", checkpoint.parameter_digest());
@@ -119,15 +130,15 @@ FileDescription describe_hdf5(InputFile input, bool verify) {
   about.digest = file->digest();
   about.file_bytes = file->file_bytes();
   about.provenance = read_provenance(*file);
-  if (about.format == kDatasetFormat.name) describe_dataset(about, file);
-  if (about.format == kCheckpointFormat.name) describe_checkpoint(about, file);
-  if (about.format == kStateFormat.name) describe_state(about, *file);
   for (const std::string& name : file->data_sets("/")) {
     const H5Entry& entry = file->entry("/" + name);
     about.contents.emplace_back("/" + name,
                                 fmt::format("{} [{}]", element_name(*entry.type), fmt::join(entry.shape, ", ")));
   }
   std::ranges::sort(about.contents);
+  if (about.format == kDatasetFormat.name) describe_dataset(about, file);
+  if (about.format == kCheckpointFormat.name) describe_checkpoint(about, file);
+  if (about.format == kStateFormat.name) describe_state(about, *file);
   return about;
 }
 

@@ -109,6 +109,11 @@ Index ArrayShape::elements() const {
   return n;
 }
 
+Index ArrayShape::bytes() const {
+  return format == NumberFormat::f32 ? elements() * static_cast<Index>(sizeof(float))
+                                     : shape[0] * row_bytes(format, shape[1]);
+}
+
 std::string parameter_digest(const std::vector<ArrayView>& parameters) {
   H5Catalogue catalogue;
   for (const ArrayView& array : parameters) {

@@ -68,6 +68,7 @@ struct ArrayShape {
   std::vector<Index> shape;
   NumberFormat format = NumberFormat::f32;
   Index elements() const;
+  Index bytes() const;  ///< as they are stored
 };
 
 /// An open checkpoint: facts at once, arrays as they are asked for, into memory that is there already.

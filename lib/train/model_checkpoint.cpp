@@ -126,19 +126,7 @@ std::unique_ptr<LanguageModel> load_model(const CheckpointFile& file, bool gradi
 }
 
 std::unique_ptr<LanguageModel> load_model_as(const CheckpointFile& file, NumberFormat format) {
-  return load_with(file, false, [format](const std::string&, const Parameter& parameter) {
-    return parameter.traits().matrix && parameter.shape()[1] >= kLeastPackedColumns ? format : NumberFormat::f32;
-  });
-}
-
-void quantise_checkpoint(const std::string& input, const std::string& output, NumberFormat format,
-                         const std::string& command) {
-  const CheckpointFile file(input);
-  const auto model = load_model_as(file, format);
-  CheckpointFacts facts = file.facts();
-  facts.progress.clear();
-  facts.provenance.commands.push_back(command);
-  save_model(output, std::move(facts), model->parameters(), nullptr, nullptr);
+  return load_with(file, false, matrices_in(format));
 }
 
 std::unique_ptr<LanguageModel> load_model(const std::string& path, bool gradients) {
@@ -150,11 +138,6 @@ void read_parameters(const CheckpointFile& file, Parameters& parameters) {
   for (const auto& entry : parameters.all()) wanted[entry.name] = entry.parameter->shape();
   require_arrays(file.name(), "parameter", file.parameters(), wanted);
   const auto stored = formats_of(file);
-  if (!parameters.gradients().empty())
-    for (const auto& [name, format] : stored)
-      if (format != NumberFormat::f32)
-        throw InputError("{}: its matrices are in {}, training needs f32; convert it with convert model --dtype f32",
-                         file.name(), format_name(format));
   for (const auto& entry : parameters.all())
     if (entry.parameter->is_packed())
       read_packed(file, entry.name, stored.at(entry.name), entry.parameter->packed());

@@ -13,23 +13,18 @@ namespace quipu::inline QUIPU_REAL_NS {
 /// What a checkpoint's model needs beside its numbers. `gradients`: for training.
 /// Builds the model that the file describes and reads its parameters, nothing else: no optimiser arrays. Matrices keep
 /// the number formats that they have in the file, and are read into place as they are.
-/// Throws InputError where the file's arrays are not those of its configuration, or, with gradients, not all float32.
+/// With gradients all are expanded to float32. Throws InputError where the file's arrays are not those of its
+/// configuration.
 std::unique_ptr<LanguageModel> load_model(const CheckpointFile& file, bool gradients = false);
-/// The same with all matrices in `format`, rounded as they are read: those used as `Weight`s alone, of at least
-/// kLeastPackedColumns columns. Norms, biases, decays and the embedding table stay float32, and so does a head that is
+/// The same with all matrices in `format`, rounded as they are read (see `matrices_in`); those in another one are
+/// expanded first, one at a time. Norms, biases, decays and the embedding table stay float32, and so does a head that is
 /// tied to the table.
 std::unique_ptr<LanguageModel> load_model_as(const CheckpointFile& file, NumberFormat format);
-inline constexpr Index kLeastPackedColumns = 32;
-
-/// Writes the checkpoint `input` to `output` (`-`: stdin, stdout) with its matrices in `format`, without optimiser and
-/// progress; `command` joins its history. Matrices in another format are expanded first.
-void quantise_checkpoint(const std::string& input, const std::string& output, NumberFormat format,
-                         const std::string& command);
 std::unique_ptr<LanguageModel> load_model(const std::string& path, bool gradients = false);
 
 /// Reads the parameters and buffers of a file into a model. Names and shapes must be exactly the model's; throws
-/// InputError naming the first that is missing, too many, or of another shape, with both shapes; and where the
-/// model is to be trained and the file has matrices that are not float32.
+/// InputError naming the first that is missing, too many, or of another shape, with both shapes. Where the formats of a
+/// matrix differ, it is expanded, or rounded to the model's.
 void read_parameters(const CheckpointFile& file, Parameters& parameters);
 
 /// The groups of an optimiser over a model's flat arrays: one for each run of parameters that are treated alike.

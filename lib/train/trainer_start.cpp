@@ -101,6 +101,8 @@ void Trainer::start_afresh() {
   const CheckpointFile file(options_.init);
   if (file.facts().tokenizer != data_.tokenizer())
     log_warning("--init {}: was trained with another tokenizer than {} has", options_.init, data_.name());
+  if (const std::string formats = file.formats_text(); formats != format_name(NumberFormat::f32))
+    log_note("--init {}: is in {}; its matrices are expanded to f32, which is what is trained", options_.init, formats);
   read_parameters(file, model_->parameters());
   history_.commands.insert(history_.commands.begin(), file.facts().provenance.commands.begin(),
                            file.facts().provenance.commands.end());
