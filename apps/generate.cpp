@@ -72,11 +72,12 @@ void report(const TextOutcome& prompt, const TextOutcome& made, const Generator&
 
 Status run(GenerateOptions& o, const Common& common, const std::string& line) {
   settle(o, common);
-  const CheckpointFile file(o.model);
-  const auto model = load_model(file);
-  const auto tokenizer = make_tokenizer(file.facts().tokenizer);
+  auto file = std::make_unique<const CheckpointFile>(o.model);
+  const auto model = load_model(*file);
+  const auto tokenizer = make_tokenizer(file->facts().tokenizer);
+  const std::string digest = file->parameter_digest();
+  file.reset();  // gives its memory back before the work begins
   TextGenerator generator(*model, *tokenizer, o.sampling);
-  const std::string& digest = file.parameter_digest();
   if (!o.state_in.empty()) generator.load(o.state_in, digest);
 
   std::string text;

@@ -50,7 +50,10 @@ Parameter Parameter::as_matrix() && {
 
 FormatChoice matrices_in(NumberFormat format) {
   return [format](const std::string&, const Parameter& parameter) {
-    return parameter.traits().matrix && parameter.shape()[1] >= kLeastPackedColumns ? format : NumberFormat::f32;
+    if (!parameter.traits().matrix || parameter.shape()[1] < kLeastPackedColumns) return NumberFormat::f32;
+    const Index columns = parameter.shape()[1];
+    const bool padded = row_bytes(NumberFormat::q4, columns) > row_bytes(NumberFormat::q8, columns);
+    return format == NumberFormat::q4 && padded ? NumberFormat::q8 : format;
   };
 }
 

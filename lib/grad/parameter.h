@@ -96,7 +96,8 @@ class ParameterVisitor {
 /// Chooses the number format of a parameter; anything but f32 is for matrices alone. Empty: all are f32.
 using FormatChoice = std::function<NumberFormat(const std::string& name, const Parameter& parameter)>;
 
-/// All matrices of at least kLeastPackedColumns columns in `format`.
+/// All matrices of at least kLeastPackedColumns columns in `format`; in q8 those whose rows, padded, would take more
+/// bytes in q4.
 FormatChoice matrices_in(NumberFormat format);
 inline constexpr Index kLeastPackedColumns = 32;
 

@@ -135,6 +135,19 @@ H5FD_class_t make_driver() {
   return driver;
 }
 
+/// For a file that is read: what stands in memory beside the data that is asked for is small. Whole chunks are read into
+/// place, so that a cache of chunks is of no use; the cache of structure may not grow with the file.
+bool read_with_little_memory(hid_t list) {
+  constexpr std::size_t kStructureBytes = std::size_t{1} << 17;  // eight times that in memory, where chunks are few
+  H5AC_cache_config_t config{};
+  config.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+  if (H5Pget_mdc_config(list, &config) < 0) return false;
+  config.set_initial_size = true;
+  config.initial_size = config.min_size = kStructureBytes / 2;
+  config.max_size = kStructureBytes;
+  return H5Pset_mdc_config(list, &config) >= 0 && H5Pset_cache(list, 0, 1, 0, 1) >= 0;
+}
+
 }  // namespace
 
 hid_t make_access_list(FileAccess& access) {
@@ -143,7 +156,8 @@ hid_t make_access_list(FileAccess& access) {
   const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
   FileAccess* info = &access;
   if (list < 0 || driver_id < 0 || H5Pset_driver(list, driver_id, &info) < 0 ||
-      H5Pset_libver_bounds(list, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0) {
+      H5Pset_libver_bounds(list, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 ||
+      (!access.writable && !read_with_little_memory(list))) {
     if (list >= 0) H5Pclose(list);
     return -1;
   }

@@ -73,6 +73,7 @@ H5Reader::Impl::~Impl() {
   const auto session = hdf5_session();
   open_set.close();
   file.close();
+  H5garbage_collect();  // what HDF5 keeps for the next file is, beside a model, too much
 }
 
 void H5Reader::Impl::require(bool success) const {
