@@ -1,8 +1,10 @@
 #include "base/mapped_file.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 namespace quipu {
@@ -38,6 +40,14 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (mapping_ != nullptr) ::munmap(mapping_, mapped_);
+}
+
+void MappedFile::let_go(std::span<const std::byte> part) const {
+  if (mapping_ == nullptr || part.empty()) return;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(part.data()) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(part.data() + part.size());
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);  // a wish: the mapping is read-only
 }
 
 MappedFile MappedFile::borrow(std::string name, std::span<const std::byte> bytes) {

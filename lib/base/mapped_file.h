@@ -22,6 +22,9 @@ class MappedFile {
   /// Bytes that are in memory already, under a name; they must outlive it.
   static MappedFile borrow(std::string name, std::span<const std::byte> bytes);
 
+  /// Takes a part of the file that was used out of memory; it comes back where it is used again.
+  void let_go(std::span<const std::byte> part) const;
+
   const std::string& name() const { return name_; }
   std::span<const std::byte> bytes() const { return bytes_; }
   std::uint64_t size() const { return bytes_.size(); }

@@ -115,12 +115,10 @@ struct Loaded {
 
 Loaded load_own(InputFile input, const ConvertModelOptions& o) {
   const CheckpointFile file(std::move(input));
+  if (!o.tokenizer.empty()) throw UsageError("--tokenizer {}: {} has its own; leave it out", o.tokenizer, file.name());
   Loaded loaded{o.dtype.empty() ? load_model(file) : load_model_as(file, parse_number_format(o.dtype)), file.facts()};
-  log_note("{}: {}, {} parameters in {}", file.name(), loaded.model->config().mixer,
-           grouped(loaded.model->parameters().count()), file.formats_text());
   loaded.facts.progress.clear();
   loaded.facts.counters.clear();
-  if (!o.tokenizer.empty()) throw UsageError("--tokenizer {}: {} has its own; leave it out", o.tokenizer, file.name());
   return loaded;
 }
 

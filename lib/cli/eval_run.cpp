@@ -26,7 +26,7 @@ class Run {
 
   const EvalRequest& o_;
   const Common& common_;
-  CheckpointFile file_;
+  TokenizerData tokenizer_data_;
   std::unique_ptr<LanguageModel> model_;
   std::unique_ptr<Tokenizer> tokenizer_;
   EvalOptions options_;
@@ -34,10 +34,14 @@ class Run {
   PositionBins bins_;
 };
 
-Run::Run(const EvalRequest& o, const Common& common)
-    : o_(o), common_(common), file_(o.model), model_(load_model(file_)) {
-  tokenizer_ = make_tokenizer(file_.facts().tokenizer);
-  subject_.model = file_.name();
+Run::Run(const EvalRequest& o, const Common& common) : o_(o), common_(common) {
+  {
+    const CheckpointFile file(o.model);
+    model_ = load_model(file);
+    tokenizer_data_ = file.facts().tokenizer;
+    subject_.model = file.name();
+  }  // gives its memory back before the work begins
+  tokenizer_ = make_tokenizer(tokenizer_data_);
   subject_.data = shown_path(o.data, "stdin");
   subject_.prefix = o.prefix;
   subject_.protocol = options_.protocol = protocol();
@@ -66,7 +70,7 @@ Protocol Run::protocol() const {
 
 EvalResult Run::evaluate_dataset(const Dataset& data) {
   if (o_.per_line) throw UsageError("--per-line: reads a text, and {} is a dataset; give a text", data.name());
-  if (data.tokenizer() != file_.facts().tokenizer)
+  if (data.tokenizer() != tokenizer_data_)
     throw InputError("{}: its tokenizer is {}, not the model's {}; convert its text with --tokenizer {}", data.name(),
                      describe(*make_tokenizer(data.tokenizer())), describe(*tokenizer_), o_.model);
   subject_.split = !o_.split.empty() ? o_.split : data.has_split("test") ? "test" : "valid";

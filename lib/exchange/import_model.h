@@ -19,8 +19,8 @@ struct ImportedModel {
 /// is none that is known.
 PublishedModel recognise_model(const TensorSource& source, const ImportOptions& options = {});
 
-/// Reads a model of another program; its parameters have the number formats that `format` chooses. Throws InputError, one line that names the file and the tensor, where it is none,
-/// or its tensors are not those of its configuration.
+/// Reads a model of another program; its parameters have the number formats that `format` chooses. Throws InputError,
+/// one line that names the file and the tensor, where it is none, or its tensors are not those of its configuration.
 ImportedModel import_model(const TensorSource& source, const ImportOptions& options = {},
                            const FormatChoice& format = {});
 

@@ -23,9 +23,10 @@ struct Placement {
 /// parameters are. Throws InternalError where the layout leaves one out or names one twice.
 std::vector<Placement> place_parameters(const TensorLayout& layout, const Parameters& parameters, Index layers);
 
-/// Fills a model's parameters from a file, packed matrices with what is nearest to it. Throws InputError, naming the tensor, where one is missing or of another
-/// shape, where it holds numbers that the layout cannot have made, and, unless `skip_unknown`, where the file has
-/// tensors that the layout does not know. Returns what was left aside, one line each.
+/// Fills a model's parameters from a file, packed matrices with what is nearest to it. Throws InputError, naming the
+/// tensor, where one is missing or of another shape, where it holds numbers that the layout cannot have made, and,
+/// unless `skip_unknown`, where the file has tensors that the layout does not know. Returns what was left aside, one
+/// line each.
 std::vector<std::string> read_tensors(const TensorSource& source, const TensorLayout& layout, Parameters& parameters,
                                       Index layers, bool skip_unknown);
 

@@ -70,7 +70,8 @@ class MemSizer final : public Mixer {
         inverse_root("q_init_scale", 32, "the keys start at Xavier's gain q_init_scale^-1/2", options);
     const double kv_gain = inverse_root("kv_init_scale", 1, "W_l and W_r at kv_init_scale^-1/2", options);
     const Index rows = keys_ == Keys::input ? dim_ : heads_ * slots_;
-    phi_ = Linear(Parameter({rows, dim_}, xavier_uniform(rows, dim_, q_gain), {keys_ != Keys::fixed, keys_ != Keys::fixed}));
+    phi_ = Linear(
+        Parameter({rows, dim_}, xavier_uniform(rows, dim_, q_gain), {keys_ != Keys::fixed, keys_ != Keys::fixed}));
     if (code_ && keys_ != Keys::fixed) phi_ = std::move(phi_).with_bias(undecayed({rows}, constant(0)));
     k_ = NormalisedLinear(slots_, dim_, xavier_uniform(slots_, dim_, kv_gain), code_);
     v_ = NormalisedLinear(dim_, dim_, xavier_uniform(dim_, dim_, kv_gain), code_);

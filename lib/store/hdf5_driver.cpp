@@ -135,8 +135,8 @@ H5FD_class_t make_driver() {
   return driver;
 }
 
-/// For a file that is read: what stands in memory beside the data that is asked for is small. Whole chunks are read into
-/// place, so that a cache of chunks is of no use; the cache of structure may not grow with the file.
+/// For a file that is read: what stands in memory beside the data that is asked for is small. Whole chunks are read
+/// into place, so that a cache of chunks is of no use; the cache of structure may not grow with the file.
 bool read_with_little_memory(hid_t list) {
   constexpr std::size_t kStructureBytes = std::size_t{1} << 17;  // eight times that in memory, where chunks are few
   H5AC_cache_config_t config{};

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <cstring>
 #include <list>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "store/hdf5.h"
 #include "store/hdf5_driver.h"
@@ -73,7 +76,10 @@ H5Reader::Impl::~Impl() {
   const auto session = hdf5_session();
   open_set.close();
   file.close();
-  H5garbage_collect();  // what HDF5 keeps for the next file is, beside a model, too much
+  H5garbage_collect();  // what is kept for the next file is, beside a model, too much
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 void H5Reader::Impl::require(bool success) const {

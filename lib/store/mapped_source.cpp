@@ -46,7 +46,9 @@ std::optional<std::span<const std::byte>> MappedSource::stored(const TensorInfo&
 }
 
 void MappedSource::read_values(const TensorInfo& tensor, std::span<float> values) const {
-  decode_floats(tensor.type, *stored(tensor), values);
+  const std::span<const std::byte> bytes = *stored(tensor);
+  decode_floats(tensor.type, bytes, values);
+  file_.let_go(bytes);  // else a model and its file would fill the memory together
 }
 
 }  // namespace quipu

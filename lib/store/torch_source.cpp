@@ -82,7 +82,9 @@ void TorchSource::read_values(const TensorInfo& tensor, std::span<float> values)
   const Window& window = windows_[index_of(tensor)];
   if (window.storage.deflated != nullptr) return read_deflated(tensor, window, values);
   if (!window.strides.empty()) return read_strided(tensor, window, values);
-  decode_floats(tensor.type, window.storage.bytes.subspan(window.start, tensor.bytes()), values);
+  const std::span<const std::byte> bytes = window.storage.bytes.subspan(window.start, tensor.bytes());
+  decode_floats(tensor.type, bytes, values);
+  if (archive() != nullptr) archive()->file().let_go(bytes);
 }
 
 void TorchSource::read_strided(const TensorInfo& tensor, const Window& window, std::span<float> values) const {

@@ -37,6 +37,8 @@ std::string to_json(const TrainProgress& p) {
 }
 
 TrainProgress progress_from_json(const std::string& text, const std::string& where) {
+  if (text.empty())
+    throw InputError("{}: holds a model without its training; start from its weights with --init", where);
   try {
     const auto json = nlohmann::json::parse(text);
     TrainProgress p;

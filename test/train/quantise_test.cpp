@@ -1,9 +1,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "base/temporary_folder.h"
+#include "mixers/registry.h"
 #include "store/average.h"
 #include "store/describe.h"
 #include "train/generator.h"
@@ -144,6 +146,48 @@ TEST_CASE("quantise: what stays float32, and what a file says of itself") {
   CHECK(distance(stepped(*trained), stepped(*model)) < 1e-3);
   average_checkpoints({folder / "q8.h5", folder / "q8.h5"}, folder / "mean.h5", {"average"});
   CHECK(distance(stepped(*load_model(folder / "mean.h5")), stepped(*model)) < 1e-3);
+}
+
+/// Name and shape, without the number of the layer.
+std::string kind_of(const Parameters::Entry& entry) { return entry.name.substr(std::string("layers.0.").size()); }
+
+TEST_CASE("quantise: every mixer's products with weights read what is stored") {
+  // What stays float32 with two axes or more.
+  const std::set<std::string> kept{
+      "mixer.q_conv1d.weight",
+      "mixer.k_conv1d.weight",
+      "mixer.v_conv1d.weight",
+      "mixer.conv1d.weight",  // convolutions
+      "mixer.A_log",
+      "mixer.time_decay",
+      "mixer.time_faaaa",
+      "mixer.r_k",
+      "mixer.sigma",  // numbers
+      "mixer.proj_k",
+      "mixer.proj_v",
+      "mixer.R",  // tables of positions
+      "mixer.projection",
+      "mixer.random_matrices",  // random, of one head's width
+      "mixer.feature_map.weight",
+      "mixer.feature_map.bias",
+      "mixer.time_maa_w2",  // a map for each of several parts
+      "mixer.gk_proj.1.weight",
+      "mixer.dt_proj.weight",  // fewer columns than a block
+  };
+  for (const MixerEntry& mixer : registry()) {
+    if (mixer.channel) continue;
+    CAPTURE(std::string(mixer.name));
+    ModelConfig config = config_of(mixer.name);
+    config.dim = 128, config.layers = 1, config.length = 48;
+    const LanguageModel model(config, false, matrices_in(NumberFormat::q4));
+    for (const auto* entries : {&model.parameters().trainable(), &model.parameters().buffers()})
+      for (const auto& entry : *entries) {
+        const Shape& shape = entry.parameter->shape();
+        if (!entry.name.starts_with("layers.") || shape.rank() < 2 || shape.count() == shape[-1]) continue;
+        CAPTURE(kind_of(entry) + " " + shape.text());
+        CHECK(kept.contains(kind_of(entry)));
+      }
+  }
 }
 
 TEST_CASE("quantise: a file that contradicts itself is one clear line") {
