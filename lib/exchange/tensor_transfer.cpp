@@ -87,15 +87,15 @@ bool fits(const TensorInfo& tensor, const Placement& placement) {
   return without_ones(have) == without_ones(extents(placement.shape));
 }
 
+[[maybe_unused]] std::span<float> as_floats(std::span<float> numbers) { return numbers; }
+[[maybe_unused]] std::span<float> as_floats(std::span<double>) { return {}; }
+
 /// A placement's one parameter, where the tensor's numbers can be read into it as they are; else nothing.
 std::span<float> place_itself(const Placement& placement) {
-  if constexpr (std::is_same_v<Real, float>) {
-    const Parameter& parameter = *placement.parameters.front();
-    if (placement.parameters.size() == 1 && placement.rule->form != Form::kTransposed &&
-        placement.rule->form != Form::kPaired && !parameter.is_packed())
-      return parameter.value().span();
-  }
-  return {};
+  const Parameter& parameter = *placement.parameters.front();
+  const Form form = placement.rule->form;
+  const bool moves = placement.parameters.size() > 1 || form == Form::kTransposed || form == Form::kPaired;
+  return moves || parameter.is_packed() ? std::span<float>{} : as_floats(parameter.value().span());
 }
 
 void store(const TensorSource& source, const TensorInfo& tensor, const Parameter& parameter,

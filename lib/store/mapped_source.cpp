@@ -46,9 +46,16 @@ std::optional<std::span<const std::byte>> MappedSource::stored(const TensorInfo&
 }
 
 void MappedSource::read_values(const TensorInfo& tensor, std::span<float> values) const {
-  const std::span<const std::byte> bytes = *stored(tensor);
-  decode_floats(tensor.type, bytes, values);
-  file_.let_go(bytes);  // else a model and its file would fill the memory together
+  constexpr std::size_t kPiece = std::size_t{1} << 22;  // numbers; whole blocks of every type
+  const TensorBlock block = tensor_block(tensor.type);
+  std::span<const std::byte> bytes = *stored(tensor);
+  while (!values.empty()) {  // a model and its file would else fill the memory together
+    const std::size_t count = std::min(kPiece, values.size());
+    const std::size_t size = count == values.size() ? bytes.size() : count / block.elements * block.bytes;
+    decode_floats(tensor.type, bytes.first(size), values.first(count));
+    file_.let_go(bytes.first(size));
+    bytes = bytes.subspan(size), values = values.subspan(count);
+  }
 }
 
 }  // namespace quipu
