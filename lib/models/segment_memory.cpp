@@ -165,11 +165,20 @@ Var SegmentMemory::forward(Tape& tape, const Var& rows, const Context& context, 
       if (piece.fresh) written = 0;
       open = piece.closes ? 0 : (piece.opens ? 0 : open) + piece.count;
       written += piece.closes ? 1 : 0;
-      // What a segment leaves behind is not needed; a tape that records has the next one begin anew by its layout.
-      if (piece.closes && !carried_ && !tape.recording()) stack_.reset(state, static_cast<Index>(lane));
     }
+    forget_segments(state);
   }
   return hidden;
+}
+
+/// Between segments nothing but the memory is kept, where states do not cross. (A lane that waits for others keeps what
+/// is left until its next segment begins anew.)
+void SegmentMemory::forget_segments(ModelState& state) const {
+  State& memory = state.layers.back();
+  if (carried_ || std::ranges::any_of(memory.integers(kOpen), [](auto open) { return open > 0; })) return;
+  ModelState anew = stack_.initial_state(state.lanes());
+  anew.layers.push_back(std::move(memory));
+  state = std::move(anew);
 }
 
 /// Reads the memory rows of the lanes that stand at the begin (or at the end) of a segment.
@@ -202,8 +211,8 @@ void SegmentMemory::run_memory_rows(ModelState& state, bool opening) const {
     if (layout.lengths[at(lane)] == 0) continue;
     memory.integers(kOpen)[at(lane)] = 0;
     ++memory.integers(kWritten)[at(lane)];
-    if (!carried_) stack_.reset(state, lane);
   }
+  forget_segments(state);
 }
 
 void SegmentMemory::step(Matrix rows, Matrix hidden, ModelState& state, Scratch& scratch) const {

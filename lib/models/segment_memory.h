@@ -35,6 +35,7 @@ class SegmentMemory {
   struct Round;
   std::vector<std::vector<Piece>> cut(const Layout& layout, const State& memory) const;
   Round plan(const std::vector<const Piece*>& pieces, const Layout& layout) const;
+  void forget_segments(ModelState& state) const;
   void run_memory_rows(ModelState& state, bool opening) const;
 
   const Stack& stack_;

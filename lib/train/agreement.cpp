@@ -20,6 +20,10 @@ std::map<std::string, std::string> settings_of(const ModelConfig& c) {
                                               {"norm epsilon", text(c.norm_eps)},
                                               {"--positions", c.positions},
                                               {"--head", c.head},
+                                              {"--norm-place", c.norm_place},
+                                              {"--memory-tokens", text(c.memory_tokens)},
+                                              {"--memory-mask", c.memory_mask},
+                                              {"--memory-state", c.memory_state},
                                               {"embedding scale", text(c.embedding_scale)}};
   for (const auto& [key, value] : c.options) settings["--set " + key] = value;
   return settings;
