@@ -22,9 +22,9 @@ std::map<std::string, std::string> settings_of(const ModelConfig& c) {
                                               {"--head", c.head},
                                               {"--norm-place", c.norm_place},
                                               {"--memory-tokens", text(c.memory_tokens)},
-                                              {"--memory-mask", c.memory_mask},
-                                              {"--memory-state", c.memory_state},
                                               {"embedding scale", text(c.embedding_scale)}};
+  if (c.memory_tokens > 0)
+    settings["--memory-tokens"] += fmt::format(" (mask {}, states {})", c.memory_mask, c.memory_state);
   for (const auto& [key, value] : c.options) settings["--set " + key] = value;
   return settings;
 }
