@@ -51,7 +51,7 @@ void note_stop(const TrainSummary& summary) {
 
 Status train(const TrainRequest& request, const Common& common, const std::string& command) {
   ModelConfig config = resolve_model(request);
-  config.length = request.train.length;
+  config.length = request.train.length > 0 ? request.train.length : kUsualLength;
   if (request.list_mixers) return print_mixers(config, common.json), Status::kDone;
   if (!request.describe_mixer.empty()) return print_mixer(request.describe_mixer, config, common.json), Status::kDone;
 

@@ -16,10 +16,22 @@ void add_model_options(const Section& s, TrainRequest& r) {
   add_text(s, "--channel-mixer", r.channel_mixer, "NAME",
            "Channel mixer of the layers, or none (default: the one that suits the mixer).");
   add_text(s, "--norm", r.norm, "layernorm|rmsnorm", "Normalisation (default: the one that suits the mixer).");
+  add_text(s, "--norm-place", r.norm_place, "pre|post",
+           "Whether a layer normalises what goes into it, or the sum that comes out (default: what suits the mixer).");
   add_text(s, "--positions", r.positions, "none|learned|sinusoidal",
            "Positions added to the embeddings (default: what suits the mixer).");
   add_text(s, "--head", r.head, "tied|untied", "Whether the output projection is the embedding table.");
   add_texts(s, "--set", r.set, "KEY=VALUE", "An option of a mixer, as slots=64, or gsa.slots=64 for one of several.");
+  add_count(
+      s, "--memory-tokens", r.memory_tokens, 0, 1 << 20,
+      "Memory tokens around every segment of --seq-len tokens, as in the Recurrent Memory Transformer (default 0: "
+      "none).");
+  add_text(s, "--memory-mask", r.memory_mask, "causal|blocks",
+           "Whether the memory tokens before or behind a segment see one another (default: what suits the mixer).");
+  add_text(
+      s, "--memory-state", r.memory_state, "fresh|carried",
+      "Whether the mixers' own states start anew with every segment or cross its boundary (default: what suits the "
+      "mixer).");
   add_text(s, "--preset", r.preset, "gpt2|transformer++", "A published model; other options change it.");
   add_text(s, "--init", r.train.init, "MODEL.h5",
            "Start from the weights of another checkpoint, whose model is taken over.");
@@ -27,14 +39,44 @@ void add_model_options(const Section& s, TrainRequest& r) {
   add_text(s, "--describe-mixer", r.describe_mixer, "NAME", "Show a mixer's options with their defaults, and stop.");
 }
 
+/// Counts between commas.
+std::vector<Index> parse_stages(const std::string& text) {
+  std::vector<Index> stages;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    stages.push_back(parse_integer("--curriculum", text.substr(begin, end - begin), 1, 1 << 20));
+    begin = end + 1;
+  }
+  return stages;
+}
+
 void add_batch_options(const Section& s, TrainOptions& o) {
   add_count(s, "--batch", o.batch, 1, 1 << 20, "Windows in a batch.");
-  add_count(s, "--seq-len", o.length, 1, 1 << 24, "Tokens in a window.");
+  add_value(s, {"--seq-len", "N", "Tokens in a segment (default 256; of a scored task its rows).", ""},
+            [&o](const std::string& text) { o.length = parse_integer("--seq-len", text, 1, 1 << 24); });
+  add_count(s, "--segments", o.segments, 1, 1 << 20,
+            "Segments in a window, read one after another with the memory "
+            "handed on.");
+  add_value(s, {"--curriculum", "N,N,..", "Segments in the windows of equal parts of the run, as in 1,2,4,8.", ""},
+            [&o](const std::string& text) { o.curriculum = parse_stages(text); });
+  add_value(s,
+            {"--bptt-depth", "N|all",
+             "Segments before its own that the loss of a segment is differentiated through, exactly, in N + 1 backward "
+             "passes (default all, in one).",
+             ""},
+            [&o](const std::string& text) {
+              o.reach.depth = text == "all" ? GradientReach::kAll : parse_integer("--bptt-depth", text, 0, 1 << 20);
+            });
+  add_count(s, "--detach-every", o.reach.detach_every, 0, 1 << 20,
+            "Cut all gradients at every N-th boundary of segments: cheaper than --bptt-depth, and not the same; 0: at "
+            "none.");
   add_count(s, "--accumulate", o.accumulate, 1, 1 << 20, "Batches whose gradients make one step.");
   add_flag(s, "--carry-state", o.carry_state,
            "Each lane of the batch reads a share of the text in order, and its state goes on from window to window.");
-  add_flag(s, "--checkpoint-activations", o.checkpoint_activations,
-           "Recompute each layer's activations instead of keeping them: less memory, a third more time.");
+  add_flag(
+      s, "--checkpoint-activations", o.checkpoint_activations,
+      "Recompute activations instead of keeping them, of each layer, or of each of several segments: less memory, a "
+      "third more time.");
 }
 
 template <typename Table>
@@ -112,6 +154,10 @@ ModelConfig resolve_model(const TrainRequest& r) {
   if (r.mixer) config.mixer = *r.mixer;
   if (r.channel_mixer) config.channel_mixer = *r.channel_mixer;
   if (r.norm) config.norm = *r.norm;
+  if (r.norm_place) config.norm_place = *r.norm_place;
+  if (r.memory_tokens) config.memory_tokens = *r.memory_tokens;
+  if (r.memory_mask) config.memory_mask = *r.memory_mask;
+  if (r.memory_state) config.memory_state = *r.memory_state;
   if (r.positions) config.positions = *r.positions;
   if (r.head) config.head = *r.head;
   if (r.layers) config.layers = *r.layers;

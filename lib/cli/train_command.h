@@ -14,8 +14,8 @@ struct TrainRequest {
   TrainOptions train;
 
   std::string preset;
-  std::optional<std::string> mixer, channel_mixer, norm, positions, head;
-  std::optional<Index> layers, dim, heads;
+  std::optional<std::string> mixer, channel_mixer, norm, norm_place, positions, head, memory_mask, memory_state;
+  std::optional<Index> layers, dim, heads, memory_tokens;
   std::vector<std::string> set;  ///< KEY=VALUE
 
   std::string optimizer = "adamw";

@@ -72,7 +72,7 @@ void print_dry_run(Trainer& trainer, const MemoryEstimate& memory, bool json) {
   const LanguageModel& model = trainer.model();
   const TrainOptions& o = trainer.options();
   const double flops = trainer.step_flops();
-  const Index tokens = o.batch * o.length * o.accumulate;
+  const Index tokens = o.batch * o.segments * o.length * o.accumulate;
   if (json) {
     Json report = json_report("train-dry-run", 1);
     report["parameters"] = model.parameters().count();

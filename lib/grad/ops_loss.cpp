@@ -124,9 +124,9 @@ LossOutput projected_cross_entropy(Tape& tape, const Var& hidden, const Var& wei
 }
 
 LossOutput projected_cross_entropy(Tape& tape, const Var& hidden, const Weight& weight,
-                                   std::span<const std::int32_t> targets, const LossOptions& options) {
-  if (tape.needs({&hidden})) throw InternalError("a gradient through a matrix that is not trained");
-  return projected_loss(tape, hidden, {weight, {}, {}}, targets, options);
+                                   std::span<const std::int32_t> targets, const LossOptions& options, const Var& bias) {
+  if (tape.needs({&hidden, &bias})) throw InternalError("a gradient through a matrix that is not trained");
+  return projected_loss(tape, hidden, {weight, {}, bias}, targets, options);
 }
 
 }  // namespace quipu::inline QUIPU_REAL_NS

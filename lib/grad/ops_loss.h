@@ -33,6 +33,7 @@ LossOutput projected_cross_entropy(Tape& tape, const Var& hidden, const Var& wei
 /// The same with a weight in any number format, for evaluation: the loss is a constant. Throws InternalError where
 /// the tape would need its backward form.
 LossOutput projected_cross_entropy(Tape& tape, const Var& hidden, const Weight& weight,
-                                   std::span<const std::int32_t> targets, const LossOptions& options = {});
+                                   std::span<const std::int32_t> targets, const LossOptions& options = {},
+                                   const Var& bias = {});
 
 }  // namespace quipu::inline QUIPU_REAL_NS

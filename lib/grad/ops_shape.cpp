@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/blocks.h"
+#include "tensor/kernels.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
 namespace {
@@ -55,6 +56,54 @@ Var pick_rows(Tape& tape, const Var& x, const Var& z, const std::vector<Index>& 
                        add_gradient(dx, gx);
                        add_gradient(dz, gz);
                      });
+}
+
+Var gather_rows(Tape& tape, const std::vector<Var>& sources, const std::vector<Index>& picks, const Shape& shape) {
+  const Index width = shape[-1], count = shape.count() / width;
+  struct Place {
+    std::size_t source;
+    Index row;
+  };
+  std::vector<Place> places;
+  for (const Index pick : picks) {
+    Place place{0, pick};
+    while (place.row >= 0 && place.row >= sources[place.source].shape().rows())
+      place.row -= sources[place.source++].shape().rows();
+    places.push_back(place);
+  }
+  for (const Var& source : sources)
+    if (source.extent(-1) != width) throw ShapeError("gather: rows of {} into rows of {}", source.extent(-1), width);
+  if (static_cast<Index>(picks.size()) != count) throw ShapeError("gather: {} picks for {} rows", picks.size(), count);
+
+  Tensor y(shape);
+  for_blocks(count, 64, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) {
+      const auto [source, row] = places[static_cast<std::size_t>(i)];
+      if (row < 0)
+        std::fill_n(y.data() + i * width, width, Real{0});
+      else
+        std::copy_n(sources[source].value().data() + row * width, width, y.data() + i * width);
+    }
+  });
+  if (!tape.recording() || std::ranges::none_of(sources, &Var::wants_gradient)) return Var(std::move(y));
+  Var out = Var::leaf(std::move(y));
+  std::vector<std::shared_ptr<Gradient>> slots;
+  for (const Var& source : sources) slots.push_back(source.gradient());
+  tape.push({out.gradient()}, [places = std::move(places), slots = std::move(slots), width](std::span<Tensor> dy) {
+    std::vector<Tensor> sums;
+    for (const auto& slot : slots) sums.push_back(slot ? Tensor::zeros(slot->shape()) : Tensor{});
+    // Columns apart, so that rows that are picked several times need no care.
+    for_blocks(width, 32, [&](Index begin, Index end) {
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        const auto [source, row] = places[i];
+        if (row < 0 || !sums[source].defined()) continue;
+        kernels::add_into(sums[source].data() + row * width + begin,
+                          dy[0].data() + static_cast<Index>(i) * width + begin, end - begin);
+      }
+    });
+    for (std::size_t i = 0; i < slots.size(); ++i) add_gradient(slots[i], sums[i]);
+  });
+  return out;
 }
 
 std::vector<Var> split_columns(Tape& tape, const Var& x, const std::vector<Index>& widths) {

@@ -130,6 +130,7 @@ class Attention final : public Mixer {
     o_.visit(visitor, "o_proj");
   }
 
+  bool sees_blocks() const override { return true; }
   Memory memory() const override { return window_ == 0 ? Memory::growing : Memory::fixed; }
   Index state_bytes(Index length) const override {
     const Index rows = window_ == 0 ? capacity(length) : window_;

@@ -55,7 +55,7 @@ struct Site {
 struct MixerSpec {
   Index dim;
   Index heads;   ///< 0: the mixer's published default
-  Index length;  ///< training length: the length of mixers of fixed length
+  Index length;  ///< of a training window or segment, in rows: the length of mixers of fixed length
   Site site;
   Options& options;
   SharedParameters& shared;
@@ -73,6 +73,12 @@ struct BlockDefaults {
   std::string positions = "none";  ///< none, learned, sinusoidal
   bool tied_head = false;
   bool embedding_norm = false;  ///< a norm right after the embedding
+  bool post_norm = false;       ///< x = norm(x + f(x)) in place of x += f(norm x)
+  bool final_norm = true;       ///< a norm before the head
+  bool head_bias = false;
+  bool scaled_embedding = false;  ///< the embedding is multiplied by sqrt(D)
+  /// With memory tokens around segments: their mask, and whether states cross the segments' boundaries.
+  std::string memory_mask = "causal", memory_state = "fresh";
   /// How embedding and head [vocab,D] start; empty: normal(0.02).
   std::function<Initializer(Index vocab, Index dim)> embedding{}, head{};
 };
@@ -96,6 +102,10 @@ class Mixer {
   virtual void visit(const ParameterVisitor& visitor) = 0;
 
   virtual Memory memory() const { return Memory::fixed; }
+  /// Whether x + mixing, normalised, is what `forward` and `step` give: the block adds nothing and normalises nothing.
+  virtual bool owns_residual() const { return false; }
+  /// Whether it heeds the blocks of a layout.
+  virtual bool sees_blocks() const { return false; }
   /// Bytes of one lane's state after `length` tokens.
   virtual Index state_bytes(Index) const { return initial_state(1).bytes(); }
   /// Multiply-adds a token of the mixing itself, without the projections, at position `length` of a stream.

@@ -1,5 +1,7 @@
 #include "models/block.h"
 
+#include <algorithm>
+
 #include "grad/ops_pointwise.h"
 #include "tensor/kernels.h"
 
@@ -16,33 +18,52 @@ Var dropped(Tape& tape, const Var& x, const Context& context, Index site) {
 
 }  // namespace
 
-Block::Block(std::unique_ptr<Mixer> mixer, std::unique_ptr<Mixer> channel, const std::string& norm, Index dim,
-             double eps, Index layer)
-    : mixer_(std::move(mixer)), channel_(std::move(channel)), mixer_norm_(norm, dim, eps), layer_(layer) {
-  if (channel_) channel_norm_ = Norm(norm, dim, eps);
+Block::Block(std::unique_ptr<Mixer> mixer, std::unique_ptr<Mixer> channel, const BlockNorm& norm, Index dim,
+             Index layer)
+    : mixer_(std::move(mixer)), channel_(std::move(channel)), post_(norm.post), layer_(layer) {
+  if (!mixer_->owns_residual()) mixer_norm_ = Norm(norm.kind, dim, norm.eps);
+  if (channel_) channel_norm_ = Norm(norm.kind, dim, norm.eps);
+}
+
+Var Block::line(Tape& tape, const Mixer& f, const Norm& norm, const Var& x, const Context& context, State& state,
+                Index site) const {
+  if (f.owns_residual()) return f.forward(tape, x, context, state);
+  const Var change = f.forward(tape, post_ ? x : norm(tape, x), context, state);
+  const Var sum = add(tape, x, dropped(tape, change, context, site));
+  return post_ ? norm(tape, sum) : sum;
 }
 
 Var Block::forward(Tape& tape, const Var& x, const Context& context, State& mixer_state, State& channel_state) const {
-  const Var mixed = mixer_->forward(tape, mixer_norm_(tape, x), context, mixer_state);
-  const Var y = add(tape, x, dropped(tape, mixed, context, 2 * layer_));
-  if (!channel_) return y;
-  const Var channel = channel_->forward(tape, channel_norm_(tape, y), context, channel_state);
-  return add(tape, y, dropped(tape, channel, context, 2 * layer_ + 1));
+  const Var y = line(tape, *mixer_, mixer_norm_, x, context, mixer_state, 2 * layer_);
+  return channel_ ? line(tape, *channel_, channel_norm_, y, context, channel_state, 2 * layer_ + 1) : y;
+}
+
+void Block::step_line(const Mixer& f, const Norm& norm, Matrix x, const Context& context, State& state) const {
+  const Matrix out = context.scratch->take(x.rows, x.cols);
+  if (f.owns_residual()) {
+    f.step(x, out, context, state);
+    std::copy_n(out.data, x.rows * x.cols, x.data);
+    return;
+  }
+  if (post_) {
+    f.step(x, out, context, state);
+    kernels::add_into(x.data, out.data, x.rows * x.cols);
+    norm.step(x, x);
+    return;
+  }
+  const Matrix normed = context.scratch->take(x.rows, x.cols);
+  norm.step(normed, x);
+  f.step(normed, out, context, state);
+  kernels::add_into(x.data, out.data, x.rows * x.cols);
 }
 
 void Block::step(Matrix x, const Context& context, State& mixer_state, State& channel_state) const {
-  const Matrix normed = context.scratch->take(x.rows, x.cols), out = context.scratch->take(x.rows, x.cols);
-  mixer_norm_.step(normed, x);
-  mixer_->step(normed, out, context, mixer_state);
-  kernels::add_into(x.data, out.data, x.rows * x.cols);
-  if (!channel_) return;
-  channel_norm_.step(normed, x);
-  channel_->step(normed, out, context, channel_state);
-  kernels::add_into(x.data, out.data, x.rows * x.cols);
+  step_line(*mixer_, mixer_norm_, x, context, mixer_state);
+  if (channel_) step_line(*channel_, channel_norm_, x, context, channel_state);
 }
 
 void Block::visit(const ParameterVisitor& visitor) {
-  mixer_norm_.visit(visitor, "mixer_norm");
+  if (!mixer_->owns_residual()) mixer_norm_.visit(visitor, "mixer_norm");
   mixer_->visit(visitor.in("mixer"));
   if (!channel_) return;
   channel_norm_.visit(visitor, "channel_norm");

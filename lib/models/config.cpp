@@ -63,10 +63,16 @@ std::string to_json(const ModelConfig& c) {
                               {"channel_mixer", c.channel_mixer},
                               {"norm", c.norm},
                               {"norm_eps", c.norm_eps},
+                              {"norm_place", c.norm_place},
+                              {"final_norm", c.final_norm},
                               {"positions", c.positions},
                               {"head", c.head},
+                              {"head_bias", c.head_bias},
                               {"embedding_norm", c.embedding_norm},
                               {"embedding_scale", c.embedding_scale},
+                              {"memory_tokens", c.memory_tokens},
+                              {"memory_mask", c.memory_mask},
+                              {"memory_state", c.memory_state},
                               {"options", c.options}};
   return json.dump(2);
 }
@@ -86,7 +92,14 @@ ModelConfig config_from_json(const std::string& text) {
     json.at("norm_eps").get_to(c.norm_eps);
     json.at("positions").get_to(c.positions);
     json.at("head").get_to(c.head);
-    c.embedding_norm = json.value("embedding_norm", "none");  // files of version 0.1 lack it
+    // What files of earlier versions lack.
+    c.embedding_norm = json.value("embedding_norm", "none");
+    c.norm_place = json.value("norm_place", "pre");
+    c.final_norm = json.value("final_norm", c.norm);
+    c.head_bias = json.value("head_bias", "none");
+    c.memory_tokens = json.value("memory_tokens", Index{0});
+    c.memory_mask = json.value("memory_mask", "");
+    c.memory_state = json.value("memory_state", "");
     json.at("embedding_scale").get_to(c.embedding_scale);
     json.at("options").get_to(c.options);
     return c;

@@ -14,17 +14,24 @@ struct ModelConfig {
   Index dim = 256;
   Index layers = 4;
   Index heads = 0;
-  /// Tokens of a training window: the context of learned positions and of mixers of fixed length.
+  /// Tokens of a training window or segment: the context of learned positions and of mixers of fixed length.
   Index length = 512;
   /// Mixer names, repeated up the stack, as in "gsa" or "3xgsa,attention".
   std::string mixer = "gsa";
   std::string channel_mixer;  ///< a channel mixer's name, or "none"
   std::string norm;           ///< layernorm, rmsnorm
   double norm_eps = 1e-5;
+  std::string norm_place;      ///< pre: x += f(norm x), post: x = norm(x + f(x))
+  std::string final_norm;      ///< none, or the kind of the norm before the head
   std::string positions;       ///< none, learned, sinusoidal (added to the embeddings)
   std::string head;            ///< tied, untied
+  std::string head_bias;       ///< none, or bias
   std::string embedding_norm;  ///< none, or the kind of a norm right after the embedding: layernorm, rmsnorm
-  double embedding_scale = 0;  ///< 0: sqrt(dim) with sinusoidal positions, else 1
+  double embedding_scale = 0;  ///< 0: as suits the mixer and the positions, sqrt(dim) or 1
+  /// Memory tokens of the Recurrent Memory Transformer around every segment of `length` tokens; 0: no segments.
+  Index memory_tokens = 0;
+  std::string memory_mask;   ///< causal, or blocks: memory tokens of one block see one another
+  std::string memory_state;  ///< fresh: the mixers start anew with every segment; carried: their states go on
   /// Options of mixers: "slots" for every mixer that has it, "gsa.slots" for one.
   std::map<std::string, std::string> options;
 

@@ -1,15 +1,14 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "models/block.h"
-#include "models/config.h"
-#include "models/sequence_model.h"
+#include "models/segment_memory.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
 
-/// Embedding, blocks, final norm, head.
+/// Embedding, a stack of blocks, with memory tokens around segments or without, and the head.
 class LanguageModel final : public SequenceModel {
  public:
   /// Builds what `config` says; the values of the parameters are undefined until they are initialised or loaded.
@@ -20,12 +19,12 @@ class LanguageModel final : public SequenceModel {
   /// With all defaults filled in.
   const ModelConfig& config() const { return config_; }
   /// Where published defaults had to give way, one line each.
-  const std::vector<std::string>& notes() const { return notes_; }
+  const std::vector<std::string>& notes() const { return stack_.notes(); }
   /// Recompute each block's activations in backward instead of keeping them.
-  void set_checkpoint_activations(bool on) { checkpoint_activations_ = on; }
+  void set_checkpoint_activations(bool on) { stack_.set_checkpoint_activations(on); }
   /// Probability with which a block is left out of a training step.
-  void set_layer_dropout(double p) { layer_dropout_ = p; }
-  const std::vector<Block>& blocks() const { return blocks_; }
+  void set_layer_dropout(double p) { stack_.set_layer_dropout(p); }
+  const std::vector<Block>& blocks() const { return stack_.blocks(); }
   /// FLOPs a token of a forward pass at position `length`: two per multiply-add.
   double forward_flops(Index length) const;
   /// Numbers in the weights that a token is multiplied with (all matrices but the embedding table).
@@ -45,22 +44,19 @@ class LanguageModel final : public SequenceModel {
   void step(std::span<const std::int32_t> tokens, ModelState& state, Scratch& scratch, Matrix logits) const override;
 
  private:
-  void build_blocks();
+  void visit(const ParameterVisitor& visitor);
   bool has_embedding_norm() const { return config_.embedding_norm != "none"; }
-  Var embed(Tape& tape, std::span<const std::int32_t> tokens, const Context& context, ModelState& state) const;
-  Var run_block(Tape& tape, std::size_t layer, const Var& x, const Context& context, ModelState& state,
-                Carry& carry) const;
+  bool has_head_bias() const { return config_.head_bias == "bias"; }
+  Var embed(Tape& tape, std::span<const std::int32_t> tokens, const Layout& layout) const;
   const Parameter& head() const { return config_.head == "tied" ? embedding_ : head_; }
 
   ModelConfig config_;
-  std::vector<std::string> notes_;
   SharedParameters shared_;
-  Parameter embedding_, positions_, head_;
-  std::vector<Block> blocks_;
-  Norm embedding_norm_, norm_;
+  Stack stack_;
+  Parameter embedding_, head_, head_bias_;
+  Norm embedding_norm_;
+  std::optional<SegmentMemory> memory_;
   std::unique_ptr<Parameters> parameters_;
-  bool checkpoint_activations_ = false;
-  double layer_dropout_ = 0;
 };
 
 }  // namespace quipu::inline QUIPU_REAL_NS

@@ -4,6 +4,13 @@
 
 namespace quipu {
 
+const Stretch* Layout::block_of(Index lane, Index t) const {
+  if (blocks.empty()) return nullptr;
+  for (const Stretch& block : blocks[static_cast<std::size_t>(lane)])
+    if (block.begin <= t && t < block.end) return &block;
+  return nullptr;
+}
+
 std::vector<Span> Layout::spans(Index lane) const {
   const Index end = lane_length(lane);
   std::vector<Span> spans;

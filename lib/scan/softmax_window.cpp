@@ -34,8 +34,11 @@ struct Extents {
 /// A block of queries of one lane: rows [begin, end) of one document; `first` is the first key that the document has.
 struct QueryBlock {
   Index lane, begin, end, first;
+  std::vector<Index> reach{};  ///< of each row, one past the last that it sees, where that is not the row itself
 
-  /// The first key that query t sees; its last is past + t.
+  Index reach_of(Index t) const { return reach.empty() ? t + 1 : reach[static_cast<std::size_t>(t - begin)]; }
+  Index farthest() const { return reach.empty() ? end : *std::ranges::max_element(reach); }
+  /// The first key that query t sees; its last is past + reach - 1.
   Index low(Index t, const Extents& e) const {
     return e.window == 0 ? first : std::max(first, e.past + t - e.window + 1);
   }
@@ -47,8 +50,11 @@ std::vector<QueryBlock> query_blocks(const Extents& e, const SoftmaxWindowInput&
     for (const Span& span : layout.spans(b)) {
       const Index before = span.begin > 0 || in.past.empty() ? 0 : in.past[static_cast<std::size_t>(b)];
       const Index first = span.fresh ? e.past + span.begin : e.past - before;
-      for (Index t = span.begin; t < span.end; t += kQueries)
-        blocks.push_back({b, t, std::min(span.end, t + kQueries), first});
+      for (Index t = span.begin; t < span.end; t += kQueries) {
+        QueryBlock& block = blocks.emplace_back(b, t, std::min(span.end, t + kQueries), first);
+        if (layout.blocks.empty()) continue;
+        for (Index row = t; row < block.end; ++row) block.reach.push_back(std::min(layout.reach(b, row), span.end));
+      }
     }
   return blocks;
 }
@@ -61,7 +67,7 @@ Matrix rows_of(const Tensor& x, Index lane, Index head, Index begin, Index end) 
 /// Columns of a tile that query t sees: [from, to) relative to the tile's first key.
 std::pair<Index, Index> visible(const QueryBlock& block, Index t, Index key_begin, Index key_end, const Extents& e) {
   const Index from = std::clamp(block.low(t, e), key_begin, key_end);
-  const Index to = std::clamp(e.past + t + 1, from, key_end);
+  const Index to = std::clamp(e.past + block.reach_of(t), from, key_end);
   return {from - key_begin, to - key_begin};
 }
 
@@ -72,7 +78,7 @@ void forward_block(const QueryBlock& block, Matrix q, const Tensor& k, const Ten
   std::array<Real, kQueries> maximum, total;
   maximum.fill(kLowest);
   total.fill(0);
-  const Index low = block.low(block.begin, e), high = e.past + block.end;
+  const Index low = block.low(block.begin, e), high = e.past + block.farthest();
   for (Index begin = low; begin < high; begin += kKeys) {
     const Index end = std::min(high, begin + kKeys);
     const Matrix scores{tile.data(), rows, end - begin, end - begin};
@@ -133,7 +139,7 @@ struct Backward {
     std::array<Real, kQueries> delta;
     for (Index r = 0; r < rows; ++r)
       delta[static_cast<std::size_t>(r)] = kernels::dot(y_rows.row(r), dy_rows.row(r), y_rows.cols);
-    const Index low = block.low(block.begin, e), high = e.past + block.end;
+    const Index low = block.low(block.begin, e), high = e.past + block.farthest();
     for (Index begin = low; begin < high; begin += kKeys) {
       const Index end = std::min(high, begin + kKeys);
       const Matrix p{tile.data(), rows, end - begin, end - begin}, ds{dtile.data(), rows, end - begin, end - begin};

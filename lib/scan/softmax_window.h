@@ -17,9 +17,10 @@ struct SoftmaxWindowInput {
   Index window = 0;  ///< key s is visible to query t where 0 <= t - s < window; 0: all earlier keys
 };
 
-/// y_t = sum_s softmax_s(scale q_t . k_s) v_s over the visible keys of the same document; y: [B,T,H,V], zero on
-/// padding. Works in blocks of queries and keys with running maxima, and skips blocks that nobody sees: no T x T matrix
-/// is ever stored. Backward recomputes the scores from the logarithm of each row's sum. Source: arXiv:2205.14135.
+/// y_t = sum_s softmax_s(scale q_t . k_s) v_s over the visible keys of the same document, those of the same block of
+/// the layout included; y: [B,T,H,V], zero on padding. Works in blocks of queries and keys with running maxima, and
+/// skips blocks that nobody sees: no T x T matrix is ever stored. Backward recomputes the scores from the logarithm of
+/// each row's sum. Source: arXiv:2205.14135.
 Var softmax_window(Tape& tape, const SoftmaxWindowInput& input, const Layout& layout);
 
 /// One token of one query head.  q: [K];  k, v: the visible keys and values, [n,K] and [n,V];  y: [V];  scores: room

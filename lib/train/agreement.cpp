@@ -20,7 +20,11 @@ std::map<std::string, std::string> settings_of(const ModelConfig& c) {
                                               {"norm epsilon", text(c.norm_eps)},
                                               {"--positions", c.positions},
                                               {"--head", c.head},
+                                              {"--norm-place", c.norm_place},
+                                              {"--memory-tokens", text(c.memory_tokens)},
                                               {"embedding scale", text(c.embedding_scale)}};
+  if (c.memory_tokens > 0)
+    settings["--memory-tokens"] += fmt::format(" (mask {}, states {})", c.memory_mask, c.memory_state);
   for (const auto& [key, value] : c.options) settings["--set " + key] = value;
   return settings;
 }

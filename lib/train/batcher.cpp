@@ -51,6 +51,24 @@ void Batch::clear(Index batch, Index length) {
   scored = 0;
 }
 
+Batch columns_of(const Batch& batch, Index begin, Index end) {
+  Batch out;
+  out.clear(batch.layout.batch, end - begin);
+  out.layout.lengths.clear();
+  for (Index lane = 0; lane < batch.layout.batch; ++lane) {
+    const Index from = lane * batch.layout.length + begin, to = lane * (end - begin);
+    std::copy_n(batch.tokens.begin() + from, end - begin, out.tokens.begin() + to);
+    std::copy_n(batch.targets.begin() + from, end - begin, out.targets.begin() + to);
+    if (!batch.layout.lengths.empty())
+      out.layout.lengths.push_back(std::clamp<Index>(batch.layout.lane_length(lane) - begin, 0, end - begin));
+    if (batch.layout.starts.empty()) continue;
+    for (const Index start : batch.layout.starts[static_cast<std::size_t>(lane)])
+      if (begin <= start && start < end) out.layout.starts[static_cast<std::size_t>(lane)].push_back(start - begin);
+  }
+  out.scored = std::ssize(out.targets) - std::ranges::count(out.targets, kNotScored);
+  return out;
+}
+
 void put_tokens(const Split& split, Index first, Index count, bool fresh, Index lane, Index at, Batch& batch) {
   if (count <= 0) return;
   const auto place = static_cast<std::size_t>(lane * batch.layout.length + at);

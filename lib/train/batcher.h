@@ -20,6 +20,9 @@ struct Batch {
   void clear(Index batch, Index length);
 };
 
+/// Columns [begin, end) of a batch.
+Batch columns_of(const Batch& batch, Index begin, Index end);
+
 /// Puts tokens first .. first + count - 1 of a stream at places `at`, `at` + 1, ... of a lane, each with the next token
 /// of the stream as its target; documents start where the stream's do, and at `at` where `fresh`. The first token of a
 /// document is no target: nothing before it belongs to it. Extends the lane's length.

@@ -11,19 +11,31 @@
 namespace quipu::inline QUIPU_REAL_NS {
 namespace {
 
-/// Bytes that forward and backward over `lanes` lanes need beyond what is in use before them.
-std::size_t measure(LanguageModel& model, Optimizer& optimizer, const Split& split, TrainOptions options, Index lanes) {
+/// Bytes that forward and backward over `lanes` lanes of `segments` segments need beyond what is in use before them.
+double measure(LanguageModel& model, Optimizer& optimizer, const Split& split, TrainOptions options, Index lanes,
+               Index segments) {
   options.batch = lanes;
   options.accumulate = 1;
-  const Batcher batcher(split, {lanes, options.length, options.carry_state, options.seed}, split.name());
-  TrainStep step(model, optimizer, batcher, options);
+  const Batcher batcher(split, {lanes, segments * options.length, options.carry_state, options.seed}, split.name());
+  TrainStep step(model, optimizer, options);
   Batch batch;
   batcher.fill(0, batch);
   const std::size_t before = arena::usage().in_use;
   arena::reset_high_water();
   ModelState state = model.initial_state(lanes);
-  step.accumulate_gradients(batch, 0, static_cast<double>(std::max<Index>(batch.scored, 1)), state);
-  return arena::usage().high_water - before;
+  step.accumulate_gradients(batch, 0, static_cast<double>(std::max<Index>(batch.scored, 1)), options.carry_state,
+                            state);
+  return static_cast<double>(arena::usage().high_water - before);
+}
+
+/// f(n) of a function of a count that grows evenly from `from` on, without asking it for more than from + 1.
+template <typename F>
+std::optional<double> extrapolate(Index n, Index from, const F& f) {
+  const std::optional<double> first = f(std::min(n, from));
+  if (!first || n <= from) return first;
+  const std::optional<double> second = f(from + 1);
+  if (!second) return second;
+  return *first + std::max(0.0, *second - *first) * static_cast<double>(n - from);
 }
 
 }  // namespace
@@ -38,14 +50,16 @@ std::optional<MemoryEstimate> estimate_memory(LanguageModel& model, Optimizer& o
   const std::size_t own = estimate.parameters + estimate.gradients + estimate.optimizer;
   estimate.process = resident > own ? resident - own : 0;
 
-  if (stop_requested()) return std::nullopt;
-  const std::size_t one = measure(model, optimizer, split, options, 1);
-  estimate.activations = one;
-  if (options.batch > 1) {
-    if (stop_requested()) return std::nullopt;
-    const std::size_t two = std::max(one, measure(model, optimizer, split, options, 2));
-    estimate.activations = one + (two - one) * static_cast<std::size_t>(options.batch - 1);
-  }
+  const auto of_lanes = [&](Index lanes) {
+    const auto of_segments = [&](Index segments) -> std::optional<double> {
+      if (stop_requested()) return std::nullopt;
+      return measure(model, optimizer, split, options, lanes, segments);
+    };
+    return split.is_scored() ? of_segments(options.segments) : extrapolate(options.segments, 2, of_segments);
+  };
+  const std::optional<double> activations = extrapolate(options.batch, 1, of_lanes);
+  if (!activations) return std::nullopt;
+  estimate.activations = static_cast<std::size_t>(*activations);
   model.parameters().zero_gradients();
   arena::reset_high_water();
   return estimate;

@@ -16,9 +16,9 @@ struct MemoryEstimate {
   std::size_t total() const { return parameters + gradients + optimizer + activations + process; }
 };
 
-/// Measures: runs forward and backward over one and over two lanes of training data, reads the arena's high water, and
-/// extrapolates to all lanes. Weights and optimiser stay as they are; the gradients are left zero. Returns nothing
-/// where a stop was asked for in between.
+/// Measures: runs forward and backward over one and over two lanes of a few segments of training data, reads the
+/// arena's high water, and extrapolates to all lanes and segments. Weights and optimiser stay as they are; the
+/// gradients are left zero. Returns nothing where a stop was asked for in between.
 std::optional<MemoryEstimate> estimate_memory(LanguageModel& model, Optimizer& optimizer, const Split& split,
                                               const TrainOptions& options);
 

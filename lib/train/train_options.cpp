@@ -11,8 +11,28 @@ void complete(TrainOptions& o) {
   if (steps < 1) throw UsageError("--steps: {} is below 1; give 1 or more", steps);
   if (o.eval_every == 0) o.eval_every = std::max<Index>(1, steps / 10);
   if (o.log_every == 0) o.log_every = std::max<Index>(1, steps / 100);
+  if (o.length == 0) o.length = kUsualLength;
   o.model.length = o.length;
+  if (!o.curriculum.empty()) {
+    o.segments = o.curriculum.back();
+    if (o.carry_state)
+      throw UsageError(
+          "--curriculum: windows of other lengths cut a carried stream elsewhere; leave out --carry-state");
+    if (std::ssize(o.curriculum) > steps)
+      throw UsageError("--curriculum: {} stages for {} steps; give --steps {} or more", o.curriculum.size(), steps,
+                       o.curriculum.size());
+  }
+  if (o.reach.detach_every > 0 && o.reach.depth != GradientReach::kAll)
+    throw UsageError("--detach-every {} and --bptt-depth {}: both say how far gradients reach; give one of them",
+                     o.reach.detach_every, o.reach.depth);
   check_schedule(o.schedule);
+}
+
+Index TrainOptions::segments_at(Index step) const {
+  if (curriculum.empty()) return segments;
+  const auto stages = static_cast<Index>(curriculum.size());
+  const Index stage = std::min(stages - 1, step * stages / std::max<Index>(schedule.steps, 1));
+  return curriculum[static_cast<std::size_t>(stage)];
 }
 
 std::map<std::string, std::string> settings_of(const TrainOptions& o, const std::string& data_digest) {
@@ -20,6 +40,10 @@ std::map<std::string, std::string> settings_of(const TrainOptions& o, const std:
   return {{"data", data_digest},
           {"--batch", text(o.batch)},
           {"--seq-len", text(o.length)},
+          {"--segments", text(o.segments)},
+          {"--curriculum", fmt::format("{}", fmt::join(o.curriculum, ","))},
+          {"--bptt-depth", o.reach.depth == GradientReach::kAll ? "all" : text(o.reach.depth)},
+          {"--detach-every", text(o.reach.detach_every)},
           {"--accumulate", text(o.accumulate)},
           {"--carry-state", text(o.carry_state)},
           {"--seed", text(o.seed)},

@@ -2,12 +2,17 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/config.h"
+#include "train/bptt.h"
 #include "train/optimizer.h"
 #include "train/schedule.h"
 
 namespace quipu {
+
+/// The length of a segment of text, where none is asked for.
+inline constexpr Index kUsualLength = 256;
 
 /// What a training run is asked to do. Counts of 0 mean "choose".
 struct TrainOptions {
@@ -15,7 +20,11 @@ struct TrainOptions {
   ModelConfig model;  ///< all but the vocabulary, which is the dataset's
 
   Index batch = 16;
-  Index length = 256;
+  Index length = 0;    ///< tokens of a segment; 0: 256, or a whole row of a scored task
+  Index segments = 1;  ///< of a window; those of a scored task follow from its rows
+  /// The segments of a window in stages of equally many steps; empty: `segments` throughout.
+  std::vector<Index> curriculum;
+  GradientReach reach;  ///< `recompute` follows from checkpoint_activations
   Index accumulate = 1;
   bool carry_state = false;
   bool checkpoint_activations = false;
@@ -39,6 +48,9 @@ struct TrainOptions {
   std::string resume = "auto";     ///< auto, never, or a checkpoint
 
   std::string command;  ///< for the provenance of checkpoints
+
+  /// Segments of the windows that step `step` reads.
+  Index segments_at(Index step) const;
 };
 
 /// Fills in what was left to choose; throws UsageError for what cannot be.

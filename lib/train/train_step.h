@@ -22,24 +22,23 @@ struct StepResult {
 /// applied. Step s reads the batches s * accumulate, ... and draws its random numbers by their numbers.
 class TrainStep {
  public:
-  TrainStep(LanguageModel& model, Optimizer& optimizer, const Batcher& batcher, const TrainOptions& options);
+  TrainStep(LanguageModel& model, Optimizer& optimizer, const TrainOptions& options);
 
-  /// Takes step `step`. `carried` goes on from batch to batch where the batcher carries, and is else left alone.
-  /// Returns nothing, and leaves weights, optimiser and `carried` as they were, where a stop was asked for before the
-  /// gradients were complete.
-  /// Throws NumericError, likewise with nothing changed, where the loss or a gradient is not finite; it names the step
-  /// and the first bad tensor.
-  std::optional<StepResult> run(Index step, ModelState& carried);
+  /// Takes step `step`, from what `batcher` gives. `carried` goes on from batch to batch where the batcher carries, and
+  /// is else left alone. Returns nothing, and leaves weights, optimiser and `carried` as they were, where a stop was
+  /// asked for before the gradients were complete. Throws NumericError, likewise with nothing changed, where the loss
+  /// or a gradient is not finite; it names the step and the first bad tensor.
+  std::optional<StepResult> run(Index step, const Batcher& batcher, ModelState& carried);
 
-  /// Forward and backward over one batch, as `run` does it, into the gradients. Returns its nll sum.
-  double accumulate_gradients(const Batch& batch, Index number, double divisor, ModelState& state);
+  /// Forward and backward over one batch, segment by segment, as `run` does it, into the gradients. Returns its nll
+  /// sum; `state` is what it is after the batch, where `keep_state`.
+  double accumulate_gradients(const Batch& batch, Index number, double divisor, bool keep_state, ModelState& state);
 
  private:
   void require_finite(Index step, double loss, const GradientNorm& gradient) const;
 
   LanguageModel& model_;
   Optimizer& optimizer_;
-  const Batcher& batcher_;
   const TrainOptions& options_;
   std::vector<Batch> batches_;
 };

@@ -24,14 +24,15 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
   TrainingLog log(options_.log, progress_.logged);
   if (resumed_from_.empty() && files_.is_file()) save();  // an output that cannot be written shows now, not in an hour
   if (resumed_from_ == options_.output) saved_step_ = progress_.step;
-  TrainStep train_step(*model_, *optimizer_, *batcher_, options_);
+  TrainStep train_step(*model_, *optimizer_, options_);
 
   bool stopped = false;
   while (true) {
     if (!finish_step(log, observer)) stopped = true;
     if (stopped || progress_.step >= options_.schedule.steps) break;
     const double begin_s = now_s();
-    const std::optional<StepResult> result = must_stop() ? std::nullopt : train_step.run(progress_.step, carried_);
+    const std::optional<StepResult> result =
+        must_stop() ? std::nullopt : train_step.run(progress_.step, batcher_at(progress_.step), carried_);
     if (!result) {
       stopped = true;
       break;
@@ -78,7 +79,8 @@ bool Trainer::finish_step(TrainingLog& log, const TrainObserver& observer) {
 
 bool Trainer::evaluate() {
   const auto result =
-      validate(*model_, *valid_, {options_.batch, options_.length, options_.carry_state, options_.eval_tokens});
+      validate(*model_, *valid_,
+               {options_.batch, options_.length, options_.segments, options_.carry_state, options_.eval_tokens});
   if (!result) return false;
   const double nats = result->nats_per_token();
   if (!std::isfinite(nats)) {
@@ -103,13 +105,13 @@ void Trainer::write_line(TrainingLog& log, const TrainObserver& observer) {
   line.step = progress_.step;
   line.steps = options_.schedule.steps;
   line.tokens = progress_.tokens;
-  line.epoch = batcher_->epochs_before(progress_.step * options_.accumulate);
+  line.epoch = batcher_at(progress_.step).epochs_before(progress_.step * options_.accumulate);
   line.loss_nats = progress_.loss_sum_nats / static_cast<double>(std::max<Index>(progress_.loss_tokens, 1));
   if (progress_.evaluated == progress_.step) line.valid_loss_nats = progress_.last_valid_nats;
   line.learning_rate = learning_rate(options_.schedule, progress_.step - 1);
   line.gradient_norm = progress_.gradient_norm;
   line.tokens_per_s = training_s_ > 0 ? static_cast<double>(training_tokens_) / training_s_ : 0;
-  const Index per_step = options_.batch * options_.length * options_.accumulate;
+  const Index per_step = options_.batch * batcher_at(progress_.step).length() * options_.accumulate;
   const auto left = static_cast<double>((line.steps - line.step) * per_step);
   line.time_left_s = line.tokens_per_s > 0 ? left / line.tokens_per_s : 0;
   line.memory_bytes = arena::usage().high_water;

@@ -63,6 +63,8 @@ class Trainer {
   TrainSummary run(const TrainObserver& observer = {});
 
  private:
+  /// Segments and their length for the rows of a scored task.
+  void fit_to_rows();
   void start_afresh();
   void resume_from(const std::string& path, bool exactly);
   /// The first whole one of them.
@@ -72,6 +74,8 @@ class Trainer {
   void note_environment(const TrainProgress& saved) const;
 
   void account(const StepResult& result);
+  /// What step `step` reads from.
+  const Batcher& batcher_at(Index step) const;
   bool is_due(Index every) const;
   bool evaluate();
   void write_line(TrainingLog& log, const TrainObserver& observer);
@@ -89,7 +93,7 @@ class Trainer {
   std::optional<LockFile> lock_;
   std::unique_ptr<LanguageModel> model_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<Batcher> batcher_;
+  std::vector<Batcher> batchers_;  ///< one for every number of segments that windows have
   ModelState carried_;
   TrainProgress progress_;
   Provenance history_;

@@ -52,10 +52,14 @@ Trainer::Trainer(const Dataset& data, TrainOptions options)
     : data_(data), options_(std::move(options)), train_(data.split("train")), files_(options_.output, options_.keep) {
   blas::require_sound();
   if (data_.has_split("valid")) valid_ = &data_.split("valid");
-  if (train_.is_scored()) options_.length = train_.length();
+  if (train_.is_scored()) fit_to_rows();
   complete(options_);
-  batcher_ = std::make_unique<Batcher>(
-      train_, BatchOptions{options_.batch, options_.length, options_.carry_state, options_.seed}, data_.name());
+  std::vector<Index> lengths{options_.segments};
+  if (!options_.curriculum.empty()) lengths = options_.curriculum;
+  for (const Index segments : lengths)
+    batchers_.emplace_back(
+        train_, BatchOptions{options_.batch, segments * options_.length, options_.carry_state, options_.seed},
+        data_.name());
   options_.model.vocab = data_.vocab();
   model_ = std::make_unique<LanguageModel>(options_.model, true);
   if (options_.carry_state && model_->config().positions == "learned")
@@ -80,6 +84,24 @@ Trainer::Trainer(const Dataset& data, TrainOptions options)
     resume_from(options_.resume, false);
   }
   if (resumed_from_.empty()) start_afresh();
+}
+
+void Trainer::fit_to_rows() {
+  const Index row = train_.length();
+  if (!options_.curriculum.empty())
+    throw UsageError(
+        "--curriculum: {} holds rows of {} tokens, whose segments do not grow; train on shorter rows first "
+        "and start from that model with --init",
+        data_.name(), row);
+  options_.length = options_.length == 0 ? row : std::min(options_.length, row);
+  options_.segments = (row + options_.length - 1) / options_.length;
+}
+
+const Batcher& Trainer::batcher_at(Index step) const {
+  const Index segments = options_.segments_at(step);
+  const auto stage = std::ranges::find(options_.curriculum, segments);
+  return stage == options_.curriculum.end() ? batchers_.front()
+                                            : batchers_[static_cast<std::size_t>(stage - options_.curriculum.begin())];
 }
 
 void Trainer::resume_from_first(const std::vector<std::string>& candidates) {
@@ -159,8 +181,10 @@ void Trainer::note_environment(const TrainProgress& saved) const {
 }
 
 double Trainer::step_flops() const {
-  const Index tokens = options_.batch * options_.length * options_.accumulate;
-  const double passes = options_.checkpoint_activations ? 4 : 3;  // forward once, backward twice, forward again
+  const Index tokens = options_.batch * batcher_at(progress_.step).length() * options_.accumulate;
+  double passes = options_.checkpoint_activations ? 4 : 3;  // forward once, backward twice, forward again
+  if (const Index depth = options_.reach.depth; depth > 0 && depth < options_.segments - 1)
+    passes = static_cast<double>(1 + 3 * (depth + 1));
   return passes * static_cast<double>(tokens) * model_->forward_flops(options_.length / 2);
 }
 

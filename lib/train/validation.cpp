@@ -8,13 +8,18 @@
 namespace quipu::inline QUIPU_REAL_NS {
 namespace {
 
-void score(const LanguageModel& model, const Batch& batch, bool keep_state, ModelState& state, ValidationResult& sum) {
-  Tape tape(false);
-  const Context context{.layout = batch.layout, .keep_state = keep_state};
-  const Var hidden = model.forward(tape, batch.tokens, context, state);
-  const LossOutput out = model.loss(tape, hidden, batch.targets, {});
-  sum.nll_sum_nats += out.nll_sum_nats;
-  sum.scored += out.tokens;
+/// Reads a batch in segments of `length` columns.
+void score(const LanguageModel& model, const Batch& batch, Index length, bool keep_state, ModelState& state,
+           ValidationResult& sum) {
+  for (Index begin = 0, all = batch.layout.length; begin < all; begin += length) {
+    const Batch part = columns_of(batch, begin, std::min(all, begin + length));
+    Tape tape(false);
+    const Context context{.layout = part.layout, .keep_state = keep_state || begin + length < all};
+    const Var hidden = model.forward(tape, part.tokens, context, state);
+    const LossOutput out = model.loss(tape, hidden, part.targets, {});
+    sum.nll_sum_nats += out.nll_sum_nats;
+    sum.scored += out.tokens;
+  }
 }
 
 /// Windows (or rows) `chosen` of them evenly out of `all`.
@@ -37,7 +42,7 @@ void put_row(const Split& split, Index row, Index lane, Batch& batch) {
 
 std::optional<ValidationResult> validate_windows(const LanguageModel& model, const Split& split,
                                                  const ValidationOptions& options) {
-  const Index length = split.is_scored() ? split.length() : options.length;
+  const Index length = split.is_scored() ? split.length() : options.segments * options.length;
   const Index all = split.is_scored() ? split.examples() : (split.tokens() + length - 1) / length;
   const Windows windows = windows_of(all, length, options.max_tokens);
   ValidationResult sum;
@@ -54,7 +59,7 @@ std::optional<ValidationResult> validate_windows(const LanguageModel& model, con
         put_tokens(split, begin, std::min(length, split.tokens() - begin), true, lane, 0, batch);
     }
     ModelState state = model.initial_state(lanes);
-    score(model, batch, false, state, sum);
+    score(model, batch, options.length, false, state, sum);
   }
   return sum;
 }
@@ -74,8 +79,7 @@ std::optional<ValidationResult> validate_shares(const LanguageModel& model, cons
       const Index begin = lane * share + at, end = std::min({begin + options.length, (lane + 1) * share, tokens});
       put_tokens(split, begin, end - begin, at == 0, lane, 0, batch);
     }
-    score(model, batch, true, state, sum);
-    state = state.detached();
+    score(model, batch, options.length, true, state, sum);
   }
   return sum;
 }

@@ -31,6 +31,15 @@ std::vector<ModelConfig> configs() {
     all.push_back(small("attention"));
     apply_preset(all.back(), preset);
   }
+  // Memory tokens around segments of 11 tokens.
+  const std::tuple<const char*, const char*, const char*> memories[] = {
+      {"gsa", "causal", "fresh"},       {"rwkv7", "causal", "carried"},   {"attention", "blocks", "carried"},
+      {"attention", "blocks", "fresh"}, {"linformer", "causal", "fresh"}, {"gsa,attention", "", ""}};
+  for (const auto& [mixer, mask, state] : memories) {
+    ModelConfig c = small(mixer);
+    c.length = 11, c.memory_tokens = 3, c.memory_mask = mask, c.memory_state = state;
+    all.push_back(c);
+  }
   return all;
 }
 
@@ -104,7 +113,7 @@ TEST_CASE("language model: pieces and steps give the logits of one piece") {
       for (Index b = 0; b < 2; ++b) std::copy_n(logits.data() + b * 19, 19, stepped.data() + (b * length + t) * 19);
     }
     CHECK(relative_error(stepped, y) < kSame);
-    CHECK(whole.position == std::vector<std::int64_t>{length, length});
+    if (config.memory_tokens == 0) CHECK(whole.position == std::vector<std::int64_t>{length, length});
     for (const ModelState* other : {&pieces, &steps}) {
       CHECK(other->position == whole.position);
       for (std::size_t i = 0; i < whole.layers.size(); ++i)
@@ -148,6 +157,9 @@ TEST_CASE("language model: what cannot be is refused in one line") {
   refuse([](ModelConfig& c) { c.norm = "batchnorm"; }, "batchnorm");
   refuse([](ModelConfig& c) { c.channel_mixer = "gsa"; }, "gsa");
   refuse([](ModelConfig& c) { c.positions = "rotary"; }, "rotary");
+  refuse([](ModelConfig& c) { c.norm_place = "middle"; }, "middle");
+  refuse([](ModelConfig& c) { c.memory_tokens = 2, c.memory_mask = "blocks"; }, "--memory-mask blocks");
+  refuse([](ModelConfig& c) { c.memory_tokens = 2, c.memory_state = "kept"; }, "--memory-state kept");
   CHECK_THROWS_AS(config_from_json("{\"dim\": 3}"), InputError);
   CHECK_THROWS_AS(config_from_json("not json"), InputError);
 }
