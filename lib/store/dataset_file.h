@@ -60,10 +60,14 @@ class SplitWriter {
 /// Writes a dataset piece by piece, at constant memory. Nothing is seen under the path until `commit`.
 class DatasetWriter {
  public:
-  DatasetWriter(const std::string& path, const TokenizerData& tokenizer, Index vocab, const Provenance& provenance);
+  DatasetWriter(const std::string& path, const TokenizerData& tokenizer, Index vocab, const Provenance& provenance,
+                const std::string& created = creation_time());
 
   /// The split of a name (`train`, `valid`, `test` or another), begun where it is new. Several may be open at a time.
   SplitWriter& split(const std::string& name);
+
+  /// A fact of the scored task that the examples are of, an attribute of `/task`.
+  void task_fact(const std::string& name, const H5Value& value);
 
   /// Adds a line `DIGEST PATH` to the provenance, of data whose digest is known only once it was read.
   void add_data(const std::string& line) { provenance_.data.push_back(line); }
