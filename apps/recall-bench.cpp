@@ -1,5 +1,6 @@
 #include "cli/app.h"
 #include "cli/recall_make.h"
+#include "cli/recall_run.h"
 
 using namespace quipu;
 
@@ -13,7 +14,8 @@ const ToolInfo kInfo = {
 beside every figure.)",
     .examples = {{"recall-bench make mqar -o mqar.h5 --length 64 --pairs 4 --train 100000 --test 3000",
                   "Pairs of key and value, then queries:"},
-                 {"train mqar.h5 -o gsa.h5 --mixer gsa --layers 2 --dim 64", "A model that learns it:"}},
+                 {"train mqar.h5 -o gsa.h5 --mixer gsa --layers 2 --dim 64", "A model that learns it:"},
+                 {"recall-bench run gsa.h5 mqar.h5 --min-accuracy 0.9", "How much does it remember?"}},
     .config_example = "[make]\ntrain = 20000\nlength = 256",
     .has_gate = true,
 };
@@ -22,8 +24,10 @@ beside every figure.)",
 
 int main(int argc, char** argv) {
   RecallMakeOptions make;
+  RecallRunOptions run;
   return run_app(kInfo, argc, argv, [&](Command& tool) {
     add_recall_list(tool);
     add_recall_make(tool, make);
+    add_recall_run(tool, run);
   });
 }

@@ -33,6 +33,7 @@ void write_task_facts(DatasetWriter& writer, const TaskFacts& facts) {
   writer.task_fact("seed", facts.seed);
   writer.task_fact("chance", facts.chance);
   writer.task_fact("ceiling", facts.ceiling);
+  writer.task_fact("metric", std::string(facts.whole_examples ? "examples" : "tokens"));
   if (facts.chance_among_seen) writer.task_fact("chance_among_seen", *facts.chance_among_seen);
 }
 
@@ -48,7 +49,8 @@ std::optional<TaskFacts> read_task_facts(const Dataset& dataset) {
   TaskFacts facts{.name = file.text_attribute("/task", "name"),
                   .parameters = file.text_attribute("/task", "parameters"),
                   .seed = file.unsigned_attribute("/task", "seed"),
-                  .chance_among_seen = real("chance_among_seen")};
+                  .chance_among_seen = real("chance_among_seen"),
+                  .whole_examples = file.text_attribute("/task", "metric") == "examples"};
   const auto chance = real("chance"), ceiling = real("ceiling");
   if (!chance || !ceiling)
     throw InputError("{}: its task {} says neither chance nor ceiling; make it again", file.name(), facts.name);

@@ -37,6 +37,8 @@ struct TaskFacts {
   std::uint64_t seed = 0;
   double chance = 0, ceiling = 1;
   std::optional<double> chance_among_seen;
+  /// Whether its accuracy is that of whole examples (an answer of several tokens), or that of scored tokens.
+  bool whole_examples = false;
 };
 
 /// Nothing where the dataset holds no task.
