@@ -7,6 +7,8 @@ namespace {
 
 Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
+}  // namespace
+
 Json forms_json(const FormComparison& forms) {
   Json json;
   json["examples"] = forms.rows;
@@ -27,8 +29,6 @@ std::string forms_text(const FormComparison& forms) {
       Share{forms.right_parallel, forms.tokens}.value(), Share{forms.right_recurrent, forms.tokens}.value(),
       grouped(forms.tokens), grouped(forms.rows), grouped(forms.differing), forms.logit_difference);
 }
-
-}  // namespace
 
 Index longest_input(const LanguageModel& model) {
   const auto is_bound = [](const Block& block) { return block.mixer().memory() == Memory::fixed_length; };

@@ -4,6 +4,7 @@
 #include "cli/report.h"
 #include "models/language_model.h"
 #include "store/recall_file.h"
+#include "train/question_score.h"
 #include "train/recall_score.h"
 
 namespace quipu {
@@ -31,5 +32,15 @@ const Share& accuracy_of(const RecallSubject& subject, const RecallResult& resul
 
 std::string recall_report_text(const RecallSubject& subject, const RecallResult& result);
 Json recall_report_json(const RecallSubject& subject, const RecallResult& result);
+
+/// Of a file of questions. `prompt`: the template that was used, empty: none.
+std::string question_report_text(const RecallSubject& subject, LineKind kind, const std::string& prompt,
+                                 const QuestionResult& result);
+Json question_report_json(const RecallSubject& subject, LineKind kind, const std::string& prompt,
+                          const QuestionResult& result);
+
+/// Both forms of the model, side by side.
+std::string forms_text(const FormComparison& forms);
+Json forms_json(const FormComparison& forms);
 
 }  // namespace quipu

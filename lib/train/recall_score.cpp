@@ -35,6 +35,14 @@ double Share::bound(int side) const {
   return std::clamp((middle + side * spread) / (1 + z * z / count), 0.0, 1.0);
 }
 
+void require_agreement(const FormComparison& forms, const std::string& name) {
+  if (forms.disagreeing == 0) return;
+  throw InternalError(
+      "{}: the recurrent form predicts otherwise than the parallel one at {} of {} tokens; their logits differ by "
+      "{:.2g} of the largest, and rounding explains {:.2g}",
+      name, forms.disagreeing, forms.tokens, forms.logit_difference, FormComparison::kRounding);
+}
+
 inline namespace QUIPU_REAL_NS {
 namespace {
 
@@ -101,13 +109,8 @@ class RecallRun {
     if (count == 0) return;
     std::vector<ScoredRow> rows;
     for (Index i = 0; i < count; ++i) rows.push_back(checked_row(i * examples / count));
-    const FormComparison& forms = result_.forms =
-        scorer_.compare(rows, std::max<Index>(1, options_.compare_tokens / count));
-    if (forms.disagreeing > 0)
-      throw InternalError(
-          "{}: the recurrent form predicts otherwise than the parallel one at {} of {} tokens; their "
-          "logits differ by {:.2g} of the largest, {:.2g} is rounding",
-          name_, forms.disagreeing, forms.tokens, forms.logit_difference, FormComparison::kRounding);
+    result_.forms = scorer_.compare(rows, std::max<Index>(1, options_.compare_tokens / count));
+    require_agreement(result_.forms, name_);
   }
 
   const SequenceModel& model_;

@@ -43,6 +43,9 @@ struct RecallResult {
   FormComparison forms;
 };
 
+/// Throws InternalError where two forms disagree by more than rounding.
+void require_agreement(const FormComparison& forms, const std::string& name);
+
 inline namespace QUIPU_REAL_NS {
 
 /// Scores a split of a task, by the parallel form, and compares the recurrent form on a sample. `name` opens messages.
