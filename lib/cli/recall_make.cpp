@@ -7,6 +7,9 @@
 #include "cli/convert_text.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "store/text_dataset.h"
+#include "text/byte_tokenizer.h"
+#include "text/text_reader.h"
 
 namespace quipu {
 namespace {
@@ -58,11 +61,69 @@ TaskValues parse_given(const RecallTaskKind& kind, const std::map<std::string, s
   return complete_values(kind, values);
 }
 
+std::string read_file(const std::string& path, std::vector<std::string>& data) {
+  std::string text = read_text(path);
+  data.push_back(digest_of(std::as_bytes(std::span(text))).hex() + " " + path);
+  return text;
+}
+
+/// Reads the texts of a task in one.
+void read_inputs(RecallMakeOptions& o) {
+  RecallFileSpec& spec = o.spec;
+  HaystackInputs inputs = standard_inputs(spec.task);
+  const bool stories = spec.task == "babilong";
+  if (o.texts.empty() && inputs.filler.empty())
+    throw UsageError("--text: {} hides something in a text; give one", spec.task);
+  if (stories == o.stories.empty())
+    throw UsageError("--babi: {}", stories ? "babilong tells stories of bAbI; give a file of its format"
+                                           : spec.task + " has no such stories; leave it out");
+  if (stories && (o.needle || o.question || o.answer))
+    throw UsageError("--needle, --question, --answer: babilong has those of its stories; leave them out");
+  if (o.tokenizer == "bytes")
+    inputs.tokenizer = std::make_shared<ByteTokenizer>();
+  else
+    inputs.tokenizer = load_tokenizer(o.tokenizer);
+  spec.options.emplace_back("tokenizer", o.tokenizer);
+  if (!o.texts.empty()) inputs.filler.clear();
+  for (const std::string& path : o.texts) {
+    inputs.filler += read_file(path, spec.data);
+    spec.options.emplace_back("text", path);
+  }
+  for (const std::string& path : o.stories) {
+    for (BabiQuestion& story : parse_babi(read_file(path, spec.data), path)) inputs.stories.push_back(std::move(story));
+    spec.options.emplace_back("babi", path);
+  }
+  for (const auto& [name, given, text] : {std::tuple{"needle", &o.needle, &inputs.needle},
+                                          {"question", &o.question, &inputs.question},
+                                          {"answer", &o.answer, &inputs.answer}}) {
+    if (!*given) continue;
+    *text = **given;
+    spec.options.emplace_back(name, **given);
+  }
+  spec.inputs = std::move(inputs);
+}
+
+/// Everything that the command line leaves open. A task in a text is there to be measured on, unless it is said.
+void complete(RecallMakeOptions& o, const Common& common) {
+  RecallFileSpec& spec = o.spec;
+  const RecallTaskKind& kind = recall_task_kind(spec.task);
+  spec.values = parse_given(kind, o.values);
+  spec.seed = common.seed;
+  const bool in_text = kind.make == nullptr;
+  if (in_text)
+    read_inputs(o);
+  else if (!o.texts.empty() || !o.stories.empty() || o.needle || o.question || o.answer || o.tokenizer != "bytes")
+    throw UsageError("{}: is made of tokens, and no text stands in it; leave out --text and what goes with it",
+                     kind.name);
+  spec.train = o.train.value_or(in_text ? 0 : 100000);
+  spec.valid = o.valid.value_or(in_text ? 0 : 1000);
+  spec.test = o.test.value_or(in_text ? 100 : 3000);
+}
+
 Status run_make(RecallMakeOptions& o, const Common& common) {
   RecallFileSpec& spec = o.spec;
   refuse_terminal_output(spec.output);
-  spec.values = parse_given(recall_task_kind(spec.task), o.values);
-  spec.seed = common.seed;
+  complete(o, common);
   Progress progress("make", "examples", static_cast<double>(spec.train + spec.valid + spec.test));
   spec.on_progress = [&](Index examples) { progress.update(static_cast<double>(examples)); };
   const RecallFileSummary summary = make_recall_file(spec);
@@ -148,10 +209,17 @@ void add_recall_make(Command& tool, RecallMakeOptions& o) {
   const Section main = make.section(), parameters = make.section("Parameters of the task");
   add_argument(main, "TASK", o.spec.task, true, "one of those that list shows");
   required(add_text(main, "-o,--output", o.spec.output, "TASK.h5", "the dataset; - for standard output"));
-  add_count(main, "--train", o.spec.train, 0, kMaxCount, "examples to train on");
-  add_count(main, "--valid", o.spec.valid, 0, kMaxCount, "examples to choose by");
-  add_count(main, "--test", o.spec.test, 0, kMaxCount, "examples to measure on");
+  add_count(main, "--train", o.train, 0, kMaxCount, "examples to train on (default: 100000, in a text 0)");
+  add_count(main, "--valid", o.valid, 0, kMaxCount, "examples to choose by (default: 1000, in a text 0)");
+  add_count(main, "--test", o.test, 0, kMaxCount, "examples to measure on (default: 3000, in a text 100)");
   add_parameters(parameters, o.values);
+  const Section text = make.section("Tasks in a text");
+  add_text(text, "--tokenizer", o.tokenizer, "bytes|FILE", "of the model that is to be measured: its checkpoint");
+  add_texts(text, "--text", o.texts, "FILE", "text to hide something in, plain or gzip; may be given several times");
+  add_texts(text, "--babi", o.stories, "FILE", "stories in bAbI's format; may be given several times");
+  add_text(text, "--needle", o.needle, "TEXT", "what is hidden; {k} is a number of its own in each example");
+  add_text(text, "--question", o.question, "TEXT", "what stands at the end");
+  add_text(text, "--answer", o.answer, "TEXT", "what is scored behind a blank after it");
   make.runs([&](const Common& common) { return run_make(o, common); });
 }
 

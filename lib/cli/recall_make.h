@@ -1,6 +1,8 @@
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/app.h"
 #include "store/recall_file.h"
@@ -11,6 +13,10 @@ namespace quipu {
 struct RecallMakeOptions {
   RecallFileSpec spec;
   std::map<std::string, std::string> values;  ///< parameters of the task, as they were given
+  std::optional<Index> train, valid, test;    ///< examples
+  std::string tokenizer = "bytes";
+  std::vector<std::string> texts, stories;
+  std::optional<std::string> needle, question, answer;
 };
 
 /// Adds the command `make` to recall-bench.

@@ -130,15 +130,21 @@ class Run {
                           .compare_examples = o_.compare_examples,
                           .compare_tokens = o_.compare_tokens,
                           .longest = longest_input(*model_),
-                          .distance = distance_of(*facts),
+                          .distance = distance_of(*facts, split),
                           .on_progress = [&](Index done) { progress.update(static_cast<double>(done)); }};
     return score_recall(*model_, split, options, data.name());
   }
 
-  /// How far back answers stand, in a task of tokens.
-  std::function<Index(std::span<const std::int32_t>, Index, Index)> distance_of(const TaskFacts& facts) {
+  /// How far back answers stand.
+  std::function<Index(std::span<const std::int32_t>, Index, Index)> distance_of(const TaskFacts& facts,
+                                                                                const Split& split) {
+    if (auto sources = split.read_sources(); !sources.empty())
+      return [sources = std::move(sources)](std::span<const std::int32_t>, Index example, Index position) {
+        const Index source = sources[static_cast<std::size_t>(example)];
+        return source < 0 || source > position ? Index{0} : position - source;
+      };
     for (const RecallTaskKind& kind : recall_task_kinds()) {
-      if (kind.name != facts.name) continue;
+      if (kind.name != facts.name || kind.make == nullptr) continue;
       task_ = kind.make(complete_values(kind, parse_values(kind, facts.parameters)));
       return [this](std::span<const std::int32_t> inputs, Index, Index position) {
         const Index source = task_->source_of(inputs, position);

@@ -35,6 +35,9 @@ class SplitWriter {
   /// split have the same length; a split has either tokens or examples.
   void append_examples(std::span<const std::int32_t> inputs, std::span<const std::int32_t> targets, Index length);
 
+  /// Of each example, in their order: the place of the token that answers it, -1 where it is not known.
+  void append_sources(std::span<const std::int32_t> sources);
+
  private:
   friend class DatasetWriter;
   SplitWriter(H5Writer& file, const std::string& path, Index vocab);
@@ -53,6 +56,7 @@ class SplitWriter {
   H5Stream* documents_ = nullptr;
   H5Stream* inputs_ = nullptr;
   H5Stream* targets_ = nullptr;
+  H5Stream* sources_ = nullptr;
   Index length_ = 0;
   std::uint64_t last_end_ = 0;
 };
@@ -106,6 +110,8 @@ class Split {
   Index examples() const { return length_ > 0 ? tokens_ / length_ : 0; }
   Index length() const { return length_; }
   void read_examples(Index first, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) const;
+  /// Places of the tokens that answer examples; empty where the file does not say.
+  std::vector<std::int32_t> read_sources() const;
 
  private:
   friend class Dataset;

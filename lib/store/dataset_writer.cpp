@@ -99,6 +99,11 @@ void SplitWriter::append_examples(std::span<const std::int32_t> inputs, std::spa
   targets_->append(targets);
 }
 
+void SplitWriter::append_sources(std::span<const std::int32_t> sources) {
+  if (sources_ == nullptr) sources_ = &file_.stream(path_ + "/sources", ElementType::kInt32);
+  sources_->append(sources);
+}
+
 void SplitWriter::finish() {
   if (inputs_ == nullptr) begin_tokens();
   if (tokens_ != nullptr && tokens_->rows() > last_end_) end_document();

@@ -1,5 +1,7 @@
 #include "store/recall_file.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "text/recall_examples.h"
 
@@ -23,6 +25,20 @@ std::string command_of(const RecallFileSpec& spec, const std::string& values) {
   }
   return command +
          fmt::format(" --train {} --valid {} --test {} --seed {}", spec.train, spec.valid, spec.test, spec.seed);
+}
+
+/// Where the answer of each example stood; -1: not known.
+std::vector<std::int32_t> sources_of(const RecallTask& task, std::span<const std::int32_t> inputs,
+                                     std::span<const std::int32_t> targets) {
+  const auto length = static_cast<std::size_t>(task.length());
+  std::vector<std::int32_t> sources(inputs.size() / length);
+#pragma omp parallel for schedule(static)
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const auto row = targets.subspan(i * length, length);
+    const auto scored = std::ranges::find_if(row, [](std::int32_t t) { return t != -1; });
+    sources[i] = static_cast<std::int32_t>(task.source_of(inputs.subspan(i * length, length), scored - row.begin()));
+  }
+  return sources;
 }
 
 }  // namespace
@@ -61,16 +77,19 @@ std::optional<TaskFacts> read_task_facts(const Dataset& dataset) {
 RecallFileSummary make_recall_file(const RecallFileSpec& spec) {
   const RecallTaskKind& kind = recall_task_kind(spec.task);
   const TaskValues values = complete_values(kind, spec.values);
-  const std::unique_ptr<RecallTask> task = kind.make(values);
+  if ((kind.make == nullptr) != spec.inputs.has_value()) throw InternalError("{}: a task's texts are amiss", kind.name);
+  const std::unique_ptr<RecallTask> task =
+      spec.inputs ? make_haystack_task(spec.task, values, *spec.inputs) : kind.make(values);
   const std::string parameters = values_text(kind, values);
-  DatasetWriter writer(spec.output, task->tokenizer(), task->vocab(), {{command_of(spec, parameters)}, {}},
+  DatasetWriter writer(spec.output, task->tokenizer(), task->vocab(), {{command_of(spec, parameters)}, spec.data},
                        creation_time(0));
   write_task_facts(writer, {.name = spec.task,
                             .parameters = parameters,
                             .seed = spec.seed,
                             .chance = task->chance(),
                             .ceiling = 1,
-                            .chance_among_seen = task->chance_among_seen()});
+                            .chance_among_seen = task->chance_among_seen(),
+                            .whole_examples = task->whole_examples()});
   RecallFileSummary summary{task->vocab(), task->length(), task->chance(), {}, {}};
   RecallAudit audit(*task);
   const Index length = task->length(), block = std::max<Index>(1, kBlockTokens / length);
@@ -87,6 +106,7 @@ RecallFileSummary make_recall_file(const RecallFileSpec& spec) {
       draw_examples(*task, spec.seed, split, first, inputs, targets);
       audit.add(split, inputs, targets);
       out.append_examples(inputs, targets, length);
+      if (spec.inputs) out.append_sources(sources_of(*task, inputs, targets));
       if (spec.on_progress) spec.on_progress(made += rows);
     }
     summary.splits.emplace_back(split, count);

@@ -5,15 +5,20 @@
 #include <vector>
 
 #include "store/dataset_file.h"
+#include "text/haystack_task.h"
 #include "text/recall_audit.h"
 
 namespace quipu {
 
-/// What a file of a task of tokens is made of.
+/// What a file of a task is made of.
 struct RecallFileSpec {
   std::string output;  ///< `-`: stdout
   std::string task;
   TaskValues values;
+  std::optional<HaystackInputs> inputs;                      ///< of a task in a text
+  std::vector<std::pair<std::string, std::string>> options;  ///< of the command that the inputs came from, for the
+                                                             ///< provenance: {"text", "kjv.txt"}
+  std::vector<std::string> data;                             ///< lines `DIGEST PATH` of files
   std::uint64_t seed = 1;
   Index train = 100000, valid = 1000, test = 3000;  ///< examples; 0: no such split
   std::function<void(Index)> on_progress;           ///< examples made so far

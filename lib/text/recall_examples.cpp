@@ -12,15 +12,9 @@ constexpr int kMostDraws = 1000;
 
 }  // namespace
 
-std::string split_of(std::span<const std::int32_t> inputs) {
-  switch (mix64(digest_of(std::as_bytes(inputs)).low) % 8) {
-    case 0:
-      return "test";
-    case 1:
-      return "valid";
-    default:
-      return "train";
-  }
+const std::string& split_of(const Digest& identity) {
+  const std::uint64_t eighth = mix64(identity.low) % 8;
+  return kTaskSplits[eighth == 0 ? 2 : eighth == 1 ? 1 : 0];
 }
 
 void draw_examples(const RecallTask& task, std::uint64_t seed, const std::string& split, Index first,
@@ -33,9 +27,9 @@ void draw_examples(const RecallTask& task, std::uint64_t seed, const std::string
   for (Index i = 0; i < count; ++i) {
     Draw draw(seed, static_cast<std::uint64_t>(first + i), site);
     const auto row = inputs.subspan(static_cast<std::size_t>(i) * length, length);
+    const auto target = targets.subspan(static_cast<std::size_t>(i) * length, length);
     int draws = 0;
-    do task.draw(draw, row, targets.subspan(static_cast<std::size_t>(i) * length, length));
-    while (split_of(row) != split && ++draws < kMostDraws);
+    while (draws < kMostDraws && split_of(task.draw_identified(draw, row, target)) != split) ++draws;
     if (draws == kMostDraws) found_all = false;
   }
   if (!found_all)

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "text/haystack_task.h"
 #include "text/recall_bindings.h"
 #include "text/recall_sequences.h"
 #include "text/word_tokenizer.h"
@@ -26,6 +27,12 @@ const TaskParameter& parameter_of(const RecallTaskKind& kind, const std::string&
 
 }  // namespace
 
+Digest RecallTask::draw_identified(Draw& source, std::span<std::int32_t> inputs,
+                                   std::span<std::int32_t> targets) const {
+  draw(source, inputs, targets);
+  return digest_of(std::as_bytes(inputs));
+}
+
 TokenizerData RecallTask::tokenizer() const {
   std::vector<std::string> words;
   for (Index token = kFirstSymbol; token < vocab(); ++token) words.push_back(symbol(static_cast<std::int32_t>(token)));
@@ -36,6 +43,7 @@ const std::vector<RecallTaskKind>& recall_task_kinds() {
   static const std::vector<RecallTaskKind> kinds = [] {
     std::vector<RecallTaskKind> all = binding_task_kinds();
     for (RecallTaskKind& kind : sequence_task_kinds()) all.push_back(std::move(kind));
+    for (const RecallTaskKind& kind : haystack_task_kinds()) all.push_back(kind);
     return all;
   }();
   return kinds;
@@ -65,6 +73,7 @@ TaskValues complete_values(const RecallTaskKind& kind, TaskValues values) {
 
 std::unique_ptr<RecallTask> make_recall_task(const std::string& name, const TaskValues& values) {
   const RecallTaskKind& kind = recall_task_kind(name);
+  if (kind.make == nullptr) throw UsageError("task '{}': stands in a text, and there is none", name);
   return kind.make(complete_values(kind, values));
 }
 

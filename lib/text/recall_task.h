@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/digest.h"
 #include "text/recall_draw.h"
 #include "text/tokenizer_data.h"
 
@@ -61,8 +62,14 @@ class RecallTask {
   /// Where the answer that is asked for at position t stood; -1 where it stood nowhere.
   virtual Index source_of(std::span<const std::int32_t> inputs, Index t) const = 0;
 
-  /// A tokenizer of the kind `words` that has the vocabulary's tokens as words.
-  TokenizerData tokenizer() const;
+  /// The same, with a fingerprint of what the example asks: examples that ask the same have the same, and stand in the
+  /// same split. That of the inputs, unless a task knows better.
+  virtual Digest draw_identified(Draw& draw, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) const;
+
+  /// A tokenizer of the kind `words` that has the vocabulary's tokens as words; that of its text for a task in one.
+  virtual TokenizerData tokenizer() const;
+  /// Whether an answer is several tokens that are right together.
+  virtual bool whole_examples() const { return false; }
 };
 
 /// A kind of task.
@@ -71,10 +78,10 @@ struct RecallTaskKind {
   std::string summary;  ///< one line
   std::string source;   ///< where it comes from
   std::vector<TaskParameter> parameters;
-  std::unique_ptr<RecallTask> (*make)(const TaskValues& values);
+  std::unique_ptr<RecallTask> (*make)(const TaskValues& values);  ///< null: a task in a text (haystack_task.h)
 };
 
-/// All kinds made of tokens, in the order in which they are listed.
+/// All kinds, in the order in which they are listed.
 const std::vector<RecallTaskKind>& recall_task_kinds();
 /// Throws UsageError, naming those there are.
 const RecallTaskKind& recall_task_kind(const std::string& name);
