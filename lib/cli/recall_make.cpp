@@ -22,6 +22,8 @@ An example is a function of the task's parameters, the seed and its index. An ex
 of its tokens, so that no example can stand in two splits, also not in files of different seeds or sizes. The same
 command makes the same file, to the last byte.
 
+A story of babilong stands in one split, too, where several are asked for; where only one is, it has all stories.
+
 All that is made is audited before the file appears: every example is read again, its answer worked out from its tokens
 alone, and the splits are compared. The audit's line says how many examples are in two splits (overlap), how many
 queried keys were bound to something else before the query (re-binding), and how many targets are not the answer.)";
@@ -100,6 +102,7 @@ void read_inputs(RecallMakeOptions& o) {
     *text = **given;
     spec.options.emplace_back(name, **given);
   }
+  inputs.split_stories = (spec.train > 0) + (spec.valid > 0) + (spec.test > 0) > 1;
   spec.inputs = std::move(inputs);
 }
 
@@ -110,14 +113,14 @@ void complete(RecallMakeOptions& o, const Common& common) {
   spec.values = parse_given(kind, o.values);
   spec.seed = common.seed;
   const bool in_text = kind.make == nullptr;
+  spec.train = o.train.value_or(in_text ? 0 : 100000);
+  spec.valid = o.valid.value_or(in_text ? 0 : 1000);
+  spec.test = o.test.value_or(in_text ? 100 : 3000);
   if (in_text)
     read_inputs(o);
   else if (!o.texts.empty() || !o.stories.empty() || o.needle || o.question || o.answer || o.tokenizer != "bytes")
     throw UsageError("{}: is made of tokens, and no text stands in it; leave out --text and what goes with it",
                      kind.name);
-  spec.train = o.train.value_or(in_text ? 0 : 100000);
-  spec.valid = o.valid.value_or(in_text ? 0 : 1000);
-  spec.test = o.test.value_or(in_text ? 100 : 3000);
 }
 
 Status run_make(RecallMakeOptions& o, const Common& common) {

@@ -23,6 +23,7 @@ std::string command_of(const RecallFileSpec& spec, const std::string& values) {
     command += " --" + word;
     at = end + 1;
   }
+  for (const auto& [name, value] : spec.options) command += fmt::format(" --{} '{}'", name, value);
   return command +
          fmt::format(" --train {} --valid {} --test {} --seed {}", spec.train, spec.valid, spec.test, spec.seed);
 }

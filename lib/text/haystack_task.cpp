@@ -249,6 +249,7 @@ class BabilongTask final : public HaystackTask {
     }
     std::ranges::sort(places);
     write(start, told.pieces, places, told.tail, inputs, targets);
+    if (!inputs_.split_stories) return digest_of(std::as_bytes(inputs));
     const std::string key = told.story->key();
     return digest_of(std::as_bytes(std::span(key)));
   }

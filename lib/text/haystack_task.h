@@ -15,6 +15,7 @@ struct HaystackInputs {
   std::string filler;                    ///< the text, whole
   std::string needle, question, answer;  ///< `{k}` in them is a number of its own in each example
   std::vector<BabiQuestion> stories;     ///< of babilong
+  bool split_stories = true;             ///< a story is in one split; else each split has all of them, in other text
 };
 
 /// Kinds of tasks in a text: passkey, needle, babilong. Their `make` is null.

@@ -9,14 +9,14 @@
 namespace quipu {
 
 struct QuestionOptions {
-  std::string prompt;           ///< template of what stands before a choice or an answer
-  TokenLimit limit;             ///< of tokens read
+  std::string prompt = {};      ///< template of what stands before a choice or an answer
+  TokenLimit limit = {};        ///< of tokens read
   Index batch_tokens = 8192;    ///< read at a time
   Index answer_tokens = 48;     ///< an answer's longest completion
   std::string stop = "\n";      ///< text that ends a completion; empty: none
   Index compare_examples = 16;  ///< lines that the recurrent form reads, too
   Index compare_tokens = 16 << 10;
-  std::function<void(Index)> on_progress;  ///< lines so far
+  std::function<void(Index)> on_progress = {};  ///< lines so far
 };
 
 /// What a file of questions came to. Which figures are set follows from its kind.

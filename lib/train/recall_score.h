@@ -28,8 +28,8 @@ struct RecallOptions {
   Index compare_tokens = 16 << 10;  ///< steps that this may take; longer examples are stepped through at their end
   Index longest = 0;                ///< tokens that the model can read; 0: any number
   /// How far back the answer to a scored token stands, in tokens; 0: not known. May be empty.
-  std::function<Index(std::span<const std::int32_t> inputs, Index example, Index position)> distance;
-  std::function<void(Index)> on_progress;  ///< examples scored so far
+  std::function<Index(std::span<const std::int32_t> inputs, Index example, Index position)> distance = {};
+  std::function<void(Index)> on_progress = {};  ///< examples scored so far
 };
 
 /// What a scored task came to.

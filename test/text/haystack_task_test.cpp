@@ -136,11 +136,21 @@ TEST_CASE("babilong: facts stand in their order, and a story is in one split") {
   }
 }
 
+TEST_CASE("babilong: where only one split is wanted, it has all stories") {
+  HaystackInputs inputs = inputs_of("babilong");
+  inputs.split_stories = false;
+  const auto task = make_haystack_task("babilong", {{"length", 250}}, inputs);
+  for (const std::string split : {"train", "test"}) {
+    const std::string text = text_of(Made(*task, 60, split).targets);
+    for (const char* answer : {" kitchen", " garden", " here"}) CHECK(text.find(answer) != text.npos);
+  }
+}
+
 TEST_CASE("tasks in a text: what cannot be is one clear line") {
   CHECK_THROWS_WITH_AS(make_haystack_task("passkey", {{"length", 60}, {"digits", 5}}, inputs_of("passkey")),
                        doctest::Contains("--length 60: needle, question and answer take 10"), UsageError);
   CHECK_THROWS_WITH_AS(make_haystack_task("babilong", {{"length", 20}}, inputs_of("babilong")),
-                       "--length 20: the shortest story takes 52 tokens; give more", UsageError);
+                       "--length 20: the shortest story takes 51 tokens; give more", UsageError);
   HaystackInputs words = inputs_of("needle");
   words.tokenizer = std::make_shared<WordTokenizer>(std::vector<std::string>{"a", "b"});
   CHECK_THROWS_WITH_AS(make_haystack_task("needle", {{"length", 60}, {"digits", 5}}, words),

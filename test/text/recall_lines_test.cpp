@@ -30,7 +30,7 @@ const std::string kAnswer = R"({"context": "It is 7.", "question": "What?", "ans
 }  // namespace
 
 TEST_CASE("recall lines: the three kinds, plain and gzip, with empty lines and none at the end") {
-  const TemporaryFolder folder;
+  const quipu_test::TemporaryFolder folder;
   const std::string text = kChoice + "\n\n" + kChoice + "\r\n  \n" + kChoice;
   std::ofstream(folder / "c.jsonl") << text;
   gzFile zipped = gzopen((folder / "c.jsonl.gz").c_str(), "wb");
@@ -58,7 +58,7 @@ TEST_CASE("recall lines: a blank to be filled in, where all have one") {
   lines.lines[0].question = "He saw _ there.";
   lines.lines[1].question = "_ saw her.";
   CHECK(have_blanks(lines));
-  for (const std::string& other : {"", "no blank", "two _ of _ them", "at the end _"}) {
+  for (const char* other : {"", "no blank", "two _ of _ them", "at the end _"}) {
     lines.lines[1].question = other;
     CHECK(!have_blanks(lines));
   }
@@ -95,7 +95,7 @@ TEST_CASE("recall lines: what is wrong with a line is said with its number") {
   CHECK(said(R"({"text": "word "})") == "f.jsonl: line 7: its text has no word before the last one; mend the line");
   CHECK(said("{\"text\": \"a \xff\"}").starts_with("f.jsonl: line 7: is no JSON at byte"));
 
-  const TemporaryFolder folder;
+  const quipu_test::TemporaryFolder folder;
   std::ofstream(folder / "mixed.jsonl") << kChoice << "\n\n" << kAnswer << "\n";
   CHECK_THROWS_WITH_AS(read(folder / "mixed.jsonl"),
                        doctest::Contains("mixed.jsonl: line 3: has 'answers', and the lines"), InputError);

@@ -200,7 +200,7 @@ TEST_CASE("questions: answers are found in completions, and what was cut is said
   std::vector<RecallLine> lines(3);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     RecallLine& line = lines[i];
-    line.context = std::string(20 * i, 'c') + " answer";
+    line.context = i < 2 ? std::string(20 * i, 'c') + " answer" : "answer " + std::string(40, 'c');
     line.question = "What " + std::to_string(i) + "?";
     line.answers = {"answer"};
   }
@@ -216,8 +216,8 @@ TEST_CASE("questions: answers are found in completions, and what was cut is said
   CHECK(result.contains.n == 3);
   CHECK(result.contains_as_is.right == 1);
   CHECK(result.contains.right == 1);
-  CHECK(result.truncated == 1);        // the last one: 48 + 8 tokens
-  CHECK(result.supported.right == 2);  // the first line's answer is no part of its context
+  CHECK(result.truncated == 2);        // 35 and 55 tokens, and room for 6 more
+  CHECK(result.supported.right == 1);  // the first answer was never there, the last was cut off
   CHECK(result.forms.disagreeing == 0);
 }
 

@@ -138,7 +138,7 @@ class TwoFaced final : public SequenceModel {
 };
 
 TEST_CASE("recall score: a model whose two forms disagree is found out") {
-  const TemporaryFolder folder;
+  const quipu_test::TemporaryFolder folder;
   write_task(folder / "t.h5", sample_rows(5));
   const Dataset data(folder / "t.h5");
   const auto one = small_model("gsa", kVocab, 1), other = small_model("gsa", kVocab, 2);
@@ -149,7 +149,7 @@ TEST_CASE("recall score: a model whose two forms disagree is found out") {
 }
 
 TEST_CASE("recall score: tokens, examples and distances add up, whatever the batch") {
-  const TemporaryFolder folder;
+  const quipu_test::TemporaryFolder folder;
   auto rows = sample_rows(11);
   const auto model = small_model("gsa", kVocab);
   const auto predictions = naive(*model, rows);
@@ -188,7 +188,7 @@ TEST_CASE("recall score: tokens, examples and distances add up, whatever the bat
 }
 
 TEST_CASE("recall score: what cannot be scored is one clear line") {
-  const TemporaryFolder folder;
+  const quipu_test::TemporaryFolder folder;
   const auto model = small_model("gsa", kVocab);
   auto rows = sample_rows(3);
   write_task(folder / "wide.h5", rows, 20);
