@@ -32,6 +32,6 @@ struct ToolInfo {
 };
 
 /// Every tool, for "SEE ALSO".
-inline const std::vector<std::string> kTools = {"convert", "eval-ppl", "generate", "train"};
+inline const std::vector<std::string> kTools = {"convert", "eval-ppl", "generate", "recall-bench", "train"};
 
 }  // namespace quipu

@@ -47,11 +47,46 @@ struct Gradients {
   Tensor hidden, weight, bias;
 };
 
+/// The rows that are scored, in slices: where all are, the rows themselves, else copies of them side by side, so that
+/// nothing is projected that is not scored.
+class ScoredRows {
+ public:
+  ScoredRows(Matrix x, std::span<const std::int32_t> targets) : x_(x) {
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      if (targets[i] != kNoTarget) rows_.push_back(static_cast<Index>(i));
+    if (!all()) gathered_ = Tensor({std::min(count(), kSliceRows), x.cols});
+  }
+
+  Index count() const { return static_cast<Index>(rows_.size()); }
+  /// The row of the i-th scored one.
+  Index operator[](Index i) const { return rows_[static_cast<std::size_t>(i)]; }
+
+  Matrix slice(Index begin, Index end) {
+    if (all()) return x_.slice(begin, end);
+    for (Index i = begin; i < end; ++i) std::copy_n(x_.row((*this)[i]), x_.cols, gathered_.matrix().row(i - begin));
+    return gathered_.matrix().slice(0, end - begin);
+  }
+  /// dx of the scored rows begin .. = dlogits W; the other rows of dx are left as they are.
+  void project_back(Matrix dx, Matrix dlogits, Matrix weight, Index begin) const {
+    if (all()) return blas::multiply(dx.slice(begin, begin + dlogits.rows), dlogits, weight);
+    const Tensor part({dlogits.rows, dx.cols});
+    blas::multiply(part.matrix(), dlogits, weight);
+    for (Index i = 0; i < dlogits.rows; ++i) std::copy_n(part.matrix().row(i), dx.cols, dx.row((*this)[begin + i]));
+  }
+
+ private:
+  bool all() const { return count() == x_.rows; }
+
+  Matrix x_;
+  std::vector<Index> rows_;
+  Tensor gathered_;
+};
+
 /// Of one slice of logits (already their own gradient).
-void slice_gradients(Matrix dlogits, Matrix hidden, const Tensor& weight, Index begin, Gradients& d) {
+void slice_gradients(Matrix dlogits, Matrix hidden, const ScoredRows& scored, const Tensor& weight, Index begin,
+                     Gradients& d) {
   const Real beta = begin == 0 ? Real{0} : Real{1};
-  if (d.hidden.defined())
-    blas::multiply(d.hidden.matrix().slice(begin, begin + dlogits.rows), dlogits, weight.matrix());
+  if (d.hidden.defined()) scored.project_back(d.hidden.matrix(), dlogits, weight.matrix(), begin);
   if (d.weight.defined()) blas::multiply_at(d.weight.matrix(), dlogits, hidden, beta);
   if (d.bias.defined()) add_column_sums(d.bias.data(), dlogits);
 }
@@ -68,36 +103,32 @@ LossOutput projected_loss(Tape& tape, const Var& hidden, const Projection& by, s
   const Matrix x = hidden.value().matrix();
   const Index rows = x.rows, vocab = projection.out();
   check_targets(targets, rows, vocab);
+  ScoredRows scored(x, targets);
   LossOutput out;
   out.nll_nats.assign(targets.size(), 0);
-  out.tokens = rows - std::count(targets.begin(), targets.end(), kNoTarget);
+  out.tokens = scored.count();
   const double divisor = options.divisor > 0 ? options.divisor : static_cast<double>(std::max<Index>(out.tokens, 1));
 
-  const bool gradient = tape.needs({&hidden, &weight, &bias});
+  const bool gradient = tape.needs({&hidden, &weight, &bias}), partial = out.tokens < rows;
   Gradients d;
-  if (gradient && hidden.wants_gradient()) d.hidden = Tensor(hidden.shape());
-  if (gradient && weight.wants_gradient()) d.weight = Tensor(weight.shape());
+  if (gradient && hidden.wants_gradient()) d.hidden = partial ? Tensor::zeros(hidden.shape()) : Tensor(hidden.shape());
+  if (gradient && weight.wants_gradient())
+    d.weight = out.tokens == 0 ? Tensor::zeros(weight.shape()) : Tensor(weight.shape());
   if (gradient && bias.wants_gradient()) d.bias = Tensor::zeros(bias.shape());
 
-  const Tensor buffer({std::min(rows, kSliceRows), vocab});
+  const Tensor buffer({std::min(out.tokens, kSliceRows), vocab});
   std::vector<double> smoothed(targets.size(), 0);
-  for (Index begin = 0; begin < rows; begin += kSliceRows) {
-    const Index end = std::min(rows, begin + kSliceRows);
-    const Matrix logits = buffer.matrix().slice(0, end - begin), slice = x.slice(begin, end);
-    const auto scored = targets.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
-    if (!gradient && std::all_of(scored.begin(), scored.end(), [](auto t) { return t == kNoTarget; })) continue;
+  for (Index begin = 0; begin < out.tokens; begin += kSliceRows) {
+    const Index end = std::min(out.tokens, begin + kSliceRows);
+    const Matrix logits = buffer.matrix().slice(0, end - begin), slice = scored.slice(begin, end);
     linear_into(logits, slice, projection, bias.value());
 #pragma omp parallel for schedule(static)
     for (Index r = begin; r < end; ++r) {
-      const auto i = static_cast<std::size_t>(r);
-      Real* const row = logits.row(r - begin);
-      if (targets[i] == kNoTarget)
-        kernels::fill(row, 0, vocab);
-      else
-        std::tie(out.nll_nats[i], smoothed[i]) =
-            score_row(row, vocab, targets[i], options.smoothing, 1 / divisor, gradient);
+      const auto i = static_cast<std::size_t>(scored[r]);
+      std::tie(out.nll_nats[i], smoothed[i]) =
+          score_row(logits.row(r - begin), vocab, targets[i], options.smoothing, 1 / divisor, gradient);
     }
-    if (gradient) slice_gradients(logits, slice, weight.value(), begin, d);
+    if (gradient) slice_gradients(logits, slice, scored, weight.value(), begin, d);
   }
 
   double loss_sum = 0;

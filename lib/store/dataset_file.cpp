@@ -163,6 +163,15 @@ void Split::read_examples(Index first, std::span<std::int32_t> inputs, std::span
   file_->read_rows<std::int32_t>("/" + name_ + "/targets", static_cast<std::uint64_t>(first), targets);
 }
 
+std::vector<std::int32_t> Split::read_sources() const {
+  const std::string path = "/" + name_ + "/sources";
+  if (!file_->has(path)) return {};
+  std::vector<std::int32_t> sources = file_->read<std::int32_t>(path);
+  if (static_cast<Index>(sources.size()) != examples())
+    throw InputError("{}: {} has {} examples and the sources of {}", file_->name(), name_, examples(), sources.size());
+  return sources;
+}
+
 Dataset::Dataset(const std::string& path, std::uint64_t memory) : Dataset(InputFile(path), memory) {}
 
 Dataset::Dataset(InputFile input, std::uint64_t memory)

@@ -35,6 +35,9 @@ class SplitWriter {
   /// split have the same length; a split has either tokens or examples.
   void append_examples(std::span<const std::int32_t> inputs, std::span<const std::int32_t> targets, Index length);
 
+  /// Of each example, in their order: the place of the token that answers it, -1 where it is not known.
+  void append_sources(std::span<const std::int32_t> sources);
+
  private:
   friend class DatasetWriter;
   SplitWriter(H5Writer& file, const std::string& path, Index vocab);
@@ -53,6 +56,7 @@ class SplitWriter {
   H5Stream* documents_ = nullptr;
   H5Stream* inputs_ = nullptr;
   H5Stream* targets_ = nullptr;
+  H5Stream* sources_ = nullptr;
   Index length_ = 0;
   std::uint64_t last_end_ = 0;
 };
@@ -60,10 +64,14 @@ class SplitWriter {
 /// Writes a dataset piece by piece, at constant memory. Nothing is seen under the path until `commit`.
 class DatasetWriter {
  public:
-  DatasetWriter(const std::string& path, const TokenizerData& tokenizer, Index vocab, const Provenance& provenance);
+  DatasetWriter(const std::string& path, const TokenizerData& tokenizer, Index vocab, const Provenance& provenance,
+                const std::string& created = creation_time());
 
   /// The split of a name (`train`, `valid`, `test` or another), begun where it is new. Several may be open at a time.
   SplitWriter& split(const std::string& name);
+
+  /// A fact of the scored task that the examples are of, an attribute of `/task`.
+  void task_fact(const std::string& name, const H5Value& value);
 
   /// Adds a line `DIGEST PATH` to the provenance, of data whose digest is known only once it was read.
   void add_data(const std::string& line) { provenance_.data.push_back(line); }
@@ -102,6 +110,8 @@ class Split {
   Index examples() const { return length_ > 0 ? tokens_ / length_ : 0; }
   Index length() const { return length_; }
   void read_examples(Index first, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) const;
+  /// Places of the tokens that answer examples; empty where the file does not say.
+  std::vector<std::int32_t> read_sources() const;
 
  private:
   friend class Dataset;

@@ -12,7 +12,7 @@ constexpr Index kMostVocab = Index{1} << 31;
 /// A split's name is its group's path: one or more plain names, none of them reserved.
 void check_split_name(const std::string& name) {
   const std::string first = name.substr(0, name.find('/'));
-  const bool reserved = first == "tokenizer" || first == "provenance" || first == "digests";
+  const bool reserved = first == "tokenizer" || first == "provenance" || first == "digests" || first == "task";
   const bool plain = std::ranges::all_of(name, [](unsigned char c) {
     return c == '/' || c == '_' || c == '-' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
            (c >= 'a' && c <= 'z') || c >= 0x80;
@@ -99,6 +99,11 @@ void SplitWriter::append_examples(std::span<const std::int32_t> inputs, std::spa
   targets_->append(targets);
 }
 
+void SplitWriter::append_sources(std::span<const std::int32_t> sources) {
+  if (sources_ == nullptr) sources_ = &file_.stream(path_ + "/sources", ElementType::kInt32);
+  sources_->append(sources);
+}
+
 void SplitWriter::finish() {
   if (inputs_ == nullptr) begin_tokens();
   if (tokens_ != nullptr && tokens_->rows() > last_end_) end_document();
@@ -107,8 +112,8 @@ void SplitWriter::finish() {
 }
 
 DatasetWriter::DatasetWriter(const std::string& path, const TokenizerData& tokenizer, Index vocab,
-                             const Provenance& provenance)
-    : file_(path, kDatasetFormat), vocab_(vocab), provenance_(provenance) {
+                             const Provenance& provenance, const std::string& created)
+    : file_(path, kDatasetFormat, created), vocab_(vocab), provenance_(provenance) {
   if (vocab < 1 || vocab > kMostVocab) throw InputError("{}: a vocabulary of {} does not fit 31 bits", path, vocab);
   write_tokenizer(file_, "/tokenizer", tokenizer);
   file_.attribute("/tokenizer", "vocab", vocab);
@@ -121,6 +126,11 @@ SplitWriter& DatasetWriter::split(const std::string& name) {
     split.reset(new SplitWriter(file_, "/" + name, vocab_));
   }
   return *split;
+}
+
+void DatasetWriter::task_fact(const std::string& name, const H5Value& value) {
+  if (!file_.has("/task")) file_.group("/task");
+  file_.attribute("/task", name, value);
 }
 
 void DatasetWriter::commit() {

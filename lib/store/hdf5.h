@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,8 +21,9 @@ struct H5Format {
 /// "1.10.8" with the version compiled against, where the loaded one differs.
 std::string hdf5_versions();
 
-/// What `created` says: now, or $SOURCE_DATE_EPOCH, as 2024-05-31T12:00:00Z.
-std::string creation_time();
+/// What `created` says: now, or $SOURCE_DATE_EPOCH, as 2024-05-31T12:00:00Z. `seconds` (since 1970) stands in for now,
+/// for a file whose making takes nothing from the time it is made at.
+std::string creation_time(std::optional<std::int64_t> seconds = {});
 
 /// A data set that grows along its first axis; made by `H5Writer::stream`, which owns it. Holds one block in memory.
 class H5Stream {
@@ -51,7 +53,7 @@ class H5Stream {
 /// the time `created`. Failures of the system are InputErrors with the file's name; a closed pipe is a ClosedPipe.
 class H5Writer {
  public:
-  H5Writer(const std::string& path, const H5Format& format);
+  H5Writer(const std::string& path, const H5Format& format, const std::string& created = creation_time());
   ~H5Writer();
 
   void group(const std::string& path);

@@ -51,8 +51,8 @@ std::string hdf5_versions() {
   return loaded == kCompiled.text() ? loaded : fmt::format("{} (compiled with {})", loaded, kCompiled.text());
 }
 
-std::string creation_time() {
-  std::time_t now = std::time(nullptr);
+std::string creation_time(std::optional<std::int64_t> seconds) {
+  std::time_t now = seconds ? static_cast<std::time_t>(*seconds) : std::time(nullptr);
   if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr && *epoch != '\0') {
     char* end = nullptr;
     now = static_cast<std::time_t>(std::strtoll(epoch, &end, 10));

@@ -196,12 +196,12 @@ void H5Writer::Impl::write_block_digests() {
   }
 }
 
-H5Writer::H5Writer(const std::string& path, const H5Format& format) {
+H5Writer::H5Writer(const std::string& path, const H5Format& format, const std::string& created) {
   impl_ = std::make_unique<Impl>(path, format);
   attribute("/", "format", format.name);
   attribute("/", "version", std::int64_t{format.version});
   attribute("/", "created_by", "quipu " QUIPU_VERSION);
-  attribute("/", "created", creation_time());
+  attribute("/", "created", created);
 }
 
 H5Writer::~H5Writer() = default;

@@ -44,7 +44,7 @@ TEST_CASE("loss: golden cases") {
 }
 
 TEST_CASE("loss: slices of rows change nothing, gradients of weight and bias included") {
-  const Index rows = 600, vocab = 23, dim = 7;  // more rows than a slice
+  const Index rows = 700, vocab = 23, dim = 7;  // more scored rows than a slice
   const Var hidden = Var::leaf(random_tensor({rows, dim}, 1)), weight = Var::leaf(random_tensor({vocab, dim}, 2));
   const Var bias = Var::leaf(random_tensor({vocab}, 3));
   std::vector<std::int32_t> targets;
@@ -87,6 +87,17 @@ TEST_CASE("loss: slices of rows change nothing, gradients of weight and bias inc
   CHECK(relative_error(hidden.gradient()->sum().span(), dh) < kGradientTolerance);
   CHECK(relative_error(weight.gradient()->sum().span(), dw) < kGradientTolerance);
   CHECK(relative_error(bias.gradient()->sum().span(), db) < kGradientTolerance);
+}
+
+TEST_CASE("loss: where nothing is scored, the loss and all gradients are zero") {
+  const Var hidden = Var::leaf(random_tensor({2, 3, 5}, 1)), weight = Var::leaf(random_tensor({7, 5}, 2));
+  Tape tape(true);
+  const LossOutput out = projected_cross_entropy(tape, hidden, weight, {}, std::vector<std::int32_t>(6, kNoTarget));
+  tape.backward(out.loss);
+  CHECK(out.tokens == 0);
+  CHECK(out.nll_sum_nats == 0);
+  for (const Var& var : {hidden, weight})
+    for (const Real d : var.gradient()->sum().span()) CHECK(d == 0);
 }
 
 TEST_CASE("loss: a target outside the vocabulary is refused") {
