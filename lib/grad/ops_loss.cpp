@@ -116,10 +116,12 @@ LossOutput projected_loss(Tape& tape, const Var& hidden, const Projection& by, s
     d.weight = out.tokens == 0 ? Tensor::zeros(weight.shape()) : Tensor(weight.shape());
   if (gradient && bias.wants_gradient()) d.bias = Tensor::zeros(bias.shape());
 
-  const Tensor buffer({std::min(out.tokens, kSliceRows), vocab});
+  // With a gradient each slice passes over that of the weight: then long ones pay.
+  const Index slice_rows = gradient ? kSliceRows : logit_rows(vocab);
+  const Tensor buffer({std::min(out.tokens, slice_rows), vocab});
   std::vector<double> smoothed(targets.size(), 0);
-  for (Index begin = 0; begin < out.tokens; begin += kSliceRows) {
-    const Index end = std::min(out.tokens, begin + kSliceRows);
+  for (Index begin = 0; begin < out.tokens; begin += slice_rows) {
+    const Index end = std::min(out.tokens, begin + slice_rows);
     const Matrix logits = buffer.matrix().slice(0, end - begin), slice = scored.slice(begin, end);
     linear_into(logits, slice, projection, bias.value());
 #pragma omp parallel for schedule(static)

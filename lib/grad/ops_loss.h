@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct LossOutput {
   Index tokens = 0;              ///< scored ones
   std::vector<double> nll_nats;  ///< of each row; 0 where it is not scored
 };
+
+/// Rows of logits that are held at a time where no gradient is wanted: 512, or what 8 MiB of them hold.
+inline Index logit_rows(Index vocab) {
+  return std::clamp<Index>((Index{8} << 20) / (vocab * static_cast<Index>(sizeof(Real))), 16, 512);
+}
 
 /// Cross entropy of the output projection, fused and in slices of rows, so that [rows, vocab] is never stored.
 /// hidden: [..,D];  weight: [vocab,D];  bias: [vocab] or undefined;  targets: one a row, kNoTarget: not scored.

@@ -17,8 +17,8 @@ namespace quipu::inline QUIPU_REAL_NS {
 /// configuration.
 std::unique_ptr<LanguageModel> load_model(const CheckpointFile& file, bool gradients = false);
 /// The same with all matrices in `format`, rounded as they are read (see `matrices_in`); those in another one are
-/// expanded first, one at a time. Norms, biases, decays and the embedding table stay float32, and so does a head that is
-/// tied to the table.
+/// expanded first, one at a time. Norms, biases, decays and the embedding table stay float32, and so does a head that
+/// is tied to the table.
 std::unique_ptr<LanguageModel> load_model_as(const CheckpointFile& file, NumberFormat format);
 std::unique_ptr<LanguageModel> load_model(const std::string& path, bool gradients = false);
 

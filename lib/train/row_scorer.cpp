@@ -9,8 +9,6 @@
 namespace quipu {
 namespace {
 
-constexpr Index kSliceRows = 512;
-
 std::size_t size(Index n) { return static_cast<std::size_t>(n); }
 
 }  // namespace
@@ -101,9 +99,10 @@ std::vector<TokenOutcome> RowScorer::score(std::span<const ScoredRow> rows) cons
   const auto count = static_cast<Index>(hidden.places.size());
   const Index vocab = model_.vocab();
   std::vector<TokenOutcome> outcomes(hidden.places.size());
-  const Tensor buffer({std::min(count, kSliceRows), vocab});
-  for (Index begin = 0; begin < count; begin += kSliceRows) {
-    const Index n = std::min(kSliceRows, count - begin);
+  const Index slice_rows = logit_rows(vocab);
+  const Tensor buffer({std::min(count, slice_rows), vocab});
+  for (Index begin = 0; begin < count; begin += slice_rows) {
+    const Index n = std::min(slice_rows, count - begin);
     const Matrix logits = buffer.matrix().slice(0, n);
     model_.logits_into(logits, {hidden.row(begin).data, n, hidden.width, hidden.width});
     std::vector<double> totals(size(n));
