@@ -79,11 +79,12 @@ void print_mixers(const ModelConfig& config, bool json) {
     print_text(fmt::format(
         "\nOf one sequence after {} tokens, at width {} (change them with --seq-len, --dim, --heads). "
         "State: float32 numbers of a\n"
-        "lane, in the letters T time, D width, H heads, K and V key and value width of a head, M slots or features, "
-        "N state\n"
-        "width, C channels, W convolution width, n tokens so far; a count has 8 bytes. Cost: multiply-adds of the "
-        "mixing itself,\n"
-        "without projections. Exact: the parallel, the chunkwise and the recurrent form agree, states included.\n",
+        "lane, in the letters T time, D width, H heads, K and V key and value width of a head, M slots, features or\n"
+        "cached rows, S rows of a segment, N state width, C channels, W convolution width, n tokens so far; a count "
+        "has 8\n"
+        "bytes. Cost: multiply-adds of the mixing itself, without projections. Exact: the parallel, the chunkwise and "
+        "the\n"
+        "recurrent form agree, states included.\n",
         grouped(config.length), config.dim));
     return;
   }

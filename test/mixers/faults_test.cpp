@@ -93,4 +93,12 @@ TEST_CASE("faults: one flipped sign in a gradient is caught") {
   CHECK(GradientCheck(faulty(Fault::none), Layout::plain(2, 11)).error() < 1e-6);
   CHECK(GradientCheck(faulty(Fault::gradient_sign), Layout::plain(2, 11)).error() > 1e-6);
 }
+
+TEST_CASE("faults: a leaf that should be a constant and is not is caught, and one that is and should not be") {
+  CHECK(GradientCheck(faulty(Fault::none), Layout::plain(2, 11), {"hk"}).error() == INFINITY);
+  const MixerInstance segments({"transformer_xl", 24, 3, {{"memory", "5"}}, {1, 3}, 7});
+  CHECK(GradientCheck(segments, Layout::plain(2, 5), {"cache"}).error() < 1e-6);
+  CHECK(GradientCheck(segments, Layout::plain(2, 5)).error() > 1e-6);
+  CHECK(GradientCheck(segments, Layout::plain(2, 11), {"cache"}).error() > 1e-6);
+}
 #endif

@@ -20,9 +20,25 @@ const Names kLlamaNames{{"q_proj.weight", {"wq.weight"}},
 
 /// Mixers whose layers need more than their file says: they have a test of their own.
 const std::set<std::string> kOwnTest{
-    "aft",       "deltanet", "gated_deltanet", "gla",      "hgrn2",       "linear_attention",
-    "linformer", "mamba",    "mamba2",         "memsizer", "retnet",      "rfa",
-    "rwkv4",     "rwkv5",    "rwkv6",          "rwkv7",    "synthesizer", "t2r",
+    "aft",
+    "deltanet",
+    "gated_deltanet",
+    "gla",
+    "hgrn2",
+    "linear_attention",
+    "linformer",
+    "mamba",
+    "mamba2",
+    "memsizer",
+    "retnet",
+    "rfa",
+    "rwkv4",
+    "rwkv5",
+    "rwkv6",
+    "rwkv7",
+    "synthesizer",
+    "t2r",
+    "transformer_xl",
 };
 
 }  // namespace

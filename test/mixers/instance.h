@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct MixerVariant {
   Index dim, heads;
   std::map<std::string, std::string> options;
   Site site{1, 3};
+  Index length = 512;  ///< of mixers of fixed length, and of segments
 };
 
 /// Every mixer with its defaults, and those with options that change the algorithm, with these too.
@@ -27,6 +29,12 @@ inline std::vector<MixerVariant> mixer_variants() {
       {"attention", 24, 6, {{"kv_heads", "2"}, {"rope", "interleaved"}}},
       {"attention", 24, 3, {{"window", "5"}, {"bias", "true"}}},
       {"attention", 24, 3, {{"window", "70"}, {"rope", "none"}}},
+      {"transformer_xl", 24, 3, {{"memory", "5"}}, {1, 3}, 7},
+      {"transformer_xl", 24, 6, {{"memory", "17"}, {"pre_norm", "true"}, {"clamp", "9"}}, {1, 3}, 11},
+      {"transformer_xl", 24, 3, {{"memory", "70"}, {"clamp", "3"}}, {1, 3}, 66},
+      {"transformer_xl", 24, 3, {{"memory", "6"}, {"same_length", "true"}, {"pre_norm", "true"}}, {1, 3}, 4},
+      {"transformer_xl", 24, 3, {{"memory", "0"}}, {1, 3}, 13},
+      {"transformer_xl", 24, 3, {{"memory", "3"}}, {1, 3}, 1},
       {"linear_attention", 24, 3, {{"variant", "fla"}}},
       {"linear_attention", 24, 3, {{"variant", "fla"}, {"normalise", "true"}}},
       {"gsa", 24, 3, {{"slots", "5"}}},
@@ -77,8 +85,17 @@ inline std::vector<MixerVariant> mixer_variants() {
   return variants;
 }
 
+/// Leaves of a state that never carry a gradient, as the mixer is defined: Transformer-XL's cache of closed segments
+/// counts as a constant, so that finite differences agree with gradients within a segment alone.
+inline std::set<std::string> constant_leaves(const MixerVariant& v) {
+  const auto memory = v.options.find("memory");
+  if (v.name != "transformer_xl" || (memory != v.options.end() && memory->second == "0")) return {};
+  return {"cache"};
+}
+
 inline std::string describe(const MixerVariant& v) {
   std::string text = v.name + " heads=" + std::to_string(v.heads);
+  if (v.length != 512) text += " length=" + std::to_string(v.length);
   for (const auto& [key, value] : v.options) text += " " + key + "=" + value;
   return text;
 }
@@ -94,7 +111,8 @@ inline Tensor random_tensor(const Shape& shape, std::uint64_t site, double devia
 /// A mixer with parameters large enough that every path matters.
 class MixerInstance {
  public:
-  explicit MixerInstance(const MixerVariant& v, Index length = 512) : dim(v.dim) {
+  explicit MixerInstance(const MixerVariant& v) : MixerInstance(v, v.length) {}
+  MixerInstance(const MixerVariant& v, Index length) : dim(v.dim) {
     mixer = make(v, length);
     start();
   }
@@ -105,7 +123,7 @@ class MixerInstance {
   static std::vector<Options::Described> options_of(const MixerVariant& v) {
     Options options(v.options);
     SharedParameters unused;
-    make(v, 512, options, unused);
+    make(v, v.length, options, unused);
     return options.described();
   }
 

@@ -1,6 +1,8 @@
 #pragma once
 #include <algorithm>
 #include <functional>
+#include <set>
+#include <string>
 
 #include "mixers/instance.h"
 #include "scan/outer_scan.h"
@@ -82,9 +84,11 @@ inline double padding_error(const MixerInstance& m) {
 /// loss over all outputs and the final state; the worst, relative to the gradient's size.
 class GradientCheck {
  public:
-  GradientCheck(const MixerInstance& m, const Layout& layout)
+  /// `constants`: leaves that never carry a gradient; nothing asks for one of theirs, and none may arrive.
+  GradientCheck(const MixerInstance& m, const Layout& layout, std::set<std::string> constants = {})
       : m_(m),
         layout_(layout),
+        constants_(std::move(constants)),
         x_(random_tensor({layout.batch, layout.length, m.dim}, 20)),
         start_(m.used_state(layout.batch)) {}
 
@@ -100,7 +104,9 @@ class GradientCheck {
                        directional(m_.parameters->values().subspan(at, n), m_.parameters->gradients().subspan(at, n)));
     }
     for (std::size_t i = 0; i < start_.leaves().size(); ++i)
-      if (!start_.leaves()[i].is_integer() && !r.before.real(i).gradient()->empty())
+      if (constants_.contains(start_.leaves()[i].name)) {
+        if (r.after.real(i).wants_gradient() || !r.before.real(i).gradient()->empty()) return INFINITY;
+      } else if (!start_.leaves()[i].is_integer() && !r.before.real(i).gradient()->empty())
         worst = std::max(worst, directional(start_.real(i).value().span(), r.before.real(i).gradient()->sum().span()));
     return worst;
   }
@@ -130,7 +136,8 @@ class GradientCheck {
     std::vector<std::pair<Var, Tensor>> all{{r.y, cotangent}};
     std::uint64_t site = 30;
     for (const StateLeaf& leaf : r.after.leaves())
-      if (!leaf.is_integer()) all.emplace_back(leaf.value, random_tensor(leaf.value.shape(), ++site));
+      if (!leaf.is_integer() && !constants_.contains(leaf.name))
+        all.emplace_back(leaf.value, random_tensor(leaf.value.shape(), ++site));
     return all;
   }
 
@@ -164,6 +171,7 @@ class GradientCheck {
 
   const MixerInstance& m_;
   Layout layout_;
+  std::set<std::string> constants_;
   Tensor x_;
   State start_;
 };

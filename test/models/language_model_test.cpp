@@ -27,14 +27,21 @@ std::vector<ModelConfig> configs() {
   for (const MixerEntry& entry : registry())
     if (!entry.channel) all.push_back(small(entry.name));
   for (const char* pattern : {"3xgsa,attention", "rwkv7,mamba"}) all.push_back(small(pattern));
+  for (const char* memory : {"5", "40"}) {  // several segments
+    all.push_back(small("transformer_xl"));
+    all.back().length = 16;
+    all.back().options = {{"memory", memory}, {"pre_norm", memory == std::string("5") ? "true" : "false"}};
+  }
   for (const char* preset : {"gpt2", "transformer++"}) {
     all.push_back(small("attention"));
     apply_preset(all.back(), preset);
   }
   // Memory tokens around segments of 11 tokens.
   const std::tuple<const char*, const char*, const char*> memories[] = {
-      {"gsa", "causal", "fresh"},       {"rwkv7", "causal", "carried"},   {"attention", "blocks", "carried"},
-      {"attention", "blocks", "fresh"}, {"linformer", "causal", "fresh"}, {"gsa,attention", "", ""}};
+      {"transformer_xl", "", ""},         {"transformer_xl", "causal", "fresh"},
+      {"gsa", "causal", "fresh"},         {"rwkv7", "causal", "carried"},
+      {"attention", "blocks", "carried"}, {"attention", "blocks", "fresh"},
+      {"linformer", "causal", "fresh"},   {"gsa,attention", "", ""}};
   for (const auto& [mixer, mask, state] : memories) {
     ModelConfig c = small(mixer);
     c.length = 11, c.memory_tokens = 3, c.memory_mask = mask, c.memory_state = state;
