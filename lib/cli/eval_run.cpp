@@ -57,10 +57,8 @@ Run::Run(const EvalRequest& o, const Common& common) : o_(o), common_(common) {
 
 Protocol Run::protocol() const {
   const ModelConfig& config = model_->config();
-  const bool learned = config.positions == "learned";
-  const auto is_fixed = [](const Block& block) { return block.mixer().memory() == Memory::fixed; };
-  if (o_.protocol.empty())
-    return !learned && std::ranges::all_of(model_->blocks(), is_fixed) ? Protocol{} : block_protocol(config.length);
+  const bool learned = config.positions == "learned" && model_->memory() == Memory::fixed_length;
+  if (o_.protocol.empty()) return model_->memory() == Memory::fixed ? Protocol{} : block_protocol(config.length);
   const Protocol given = parse_protocol(o_.protocol);
   if (learned && given.window > config.length)
     throw UsageError("--protocol {}: the model has learned {} positions; give a window of at most {}, as in blocks:{}",

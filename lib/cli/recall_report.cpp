@@ -31,9 +31,7 @@ std::string forms_text(const FormComparison& forms) {
 }
 
 Index longest_input(const LanguageModel& model) {
-  const auto is_bound = [](const Block& block) { return block.mixer().memory() == Memory::fixed_length; };
-  const bool bound = model.config().positions == "learned" || std::ranges::any_of(model.blocks(), is_bound);
-  return bound ? model.config().length : 0;
+  return model.memory() == Memory::fixed_length ? model.config().length : 0;
 }
 
 std::string share_text(const Share& share) {

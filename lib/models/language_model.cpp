@@ -74,6 +74,14 @@ Index LanguageModel::state_bytes(Index length) const {
   return memory_ ? memory_->state_bytes(length) : stack_.state_bytes(length);
 }
 
+Memory LanguageModel::memory() const {
+  if (memory_ && config_.memory_state == "fresh") return Memory::fixed;
+  if (config_.positions == "learned" && !memory_) return Memory::fixed_length;
+  Memory worst = Memory::fixed;
+  for (const Block& block : stack_.blocks()) worst = std::max(worst, block.mixer().memory());
+  return worst;
+}
+
 Index LanguageModel::matrix_parameters() const {
   Index count = 0;
   for (const auto* entries : {&parameters_->trainable(), &parameters_->packed()})

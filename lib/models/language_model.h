@@ -25,6 +25,8 @@ class LanguageModel final : public SequenceModel {
   /// Probability with which a block is left out of a training step.
   void set_layer_dropout(double p) { stack_.set_layer_dropout(p); }
   const std::vector<Block>& blocks() const { return stack_.blocks(); }
+  /// How the memory behaves as a stream goes on; of fixed length too where positions are learned for a context.
+  Memory memory() const;
   /// FLOPs a token of a forward pass at position `length`: two per multiply-add.
   double forward_flops(Index length) const;
   /// Numbers in the weights that a token is multiplied with (all matrices but the embedding table).

@@ -15,11 +15,6 @@ constexpr const char* kPosition = "position";
 
 std::string integer_name(std::size_t layer, const StateLeaf& leaf) { return fmt::format("{}/{}", layer, leaf.name); }
 
-bool grows(const LanguageModel& model) {
-  return std::any_of(model.blocks().begin(), model.blocks().end(),
-                     [](const Block& block) { return block.mixer().memory() == Memory::growing; });
-}
-
 /// Settings whose change leaves a run the same run, only longer.
 bool is_extension(const std::string& option) { return option == "--steps" || option == "--warmup"; }
 
@@ -62,12 +57,13 @@ Trainer::Trainer(const Dataset& data, TrainOptions options)
         data_.name());
   options_.model.vocab = data_.vocab();
   model_ = std::make_unique<LanguageModel>(options_.model, true);
-  if (options_.carry_state && model_->config().positions == "learned")
+  const bool learned = model_->config().positions == "learned" && model_->memory() == Memory::fixed_length;
+  if (options_.carry_state && learned)
     throw UsageError(
         "--carry-state: the stream goes on past the {} learned positions (--seq-len); use --positions "
         "none or sinusoidal",
         options_.length);
-  if (options_.carry_state && grows(*model_))
+  if (options_.carry_state && model_->memory() == Memory::growing)
     log_warning("--carry-state: this model's memory grows with every token of a document; bound it with --set window");
   optimizer_ = std::make_unique<Optimizer>(options_.optimizer, optimizer_groups(model_->parameters()));
   if (options_.carry_state) carried_ = model_->initial_state(options_.batch);

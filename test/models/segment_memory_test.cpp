@@ -46,6 +46,25 @@ ModelConfig decoder_config(const GoldenCase& golden) {
 
 }  // namespace
 
+TEST_CASE("memory tokens: what a model remembers stays as large, unless its mixers' states are carried") {
+  const auto memory_of = [](const std::string& mixer, Index tokens, const std::string& state) {
+    ModelConfig config;
+    config.vocab = 5, config.dim = 8, config.layers = 1, config.heads = 2, config.length = 4, config.mixer = mixer;
+    config.positions = mixer == "attention" ? "learned" : "none";
+    config.memory_tokens = tokens, config.memory_state = state;
+    const LanguageModel model(config, false);
+    if (model.memory() == Memory::fixed) CHECK(model.state_bytes(4000) == model.state_bytes(4));
+    if (model.memory() == Memory::growing) CHECK(model.state_bytes(4000) > model.state_bytes(4));
+    return model.memory();
+  };
+  CHECK(memory_of("attention", 0, "") == Memory::fixed_length);
+  CHECK(memory_of("attention", 2, "fresh") == Memory::fixed);
+  CHECK(memory_of("attention", 2, "carried") == Memory::growing);
+  CHECK(memory_of("gsa", 2, "carried") == Memory::fixed);
+  CHECK(memory_of("linformer", 0, "") == Memory::fixed_length);
+  CHECK(memory_of("linformer", 2, "fresh") == Memory::fixed);
+}
+
 TEST_CASE("memory tokens: a published decoder around three segments") {
   const GoldenCase golden = GoldenFile("rmt").at("decoder_rmt");
   SegmentGolden published(golden, decoder_config(golden), decoder_name);
