@@ -10,7 +10,7 @@ namespace quipu::inline QUIPU_REAL_NS {
 /// last of which are the queries.
 struct RelativeUnit {
   Index lane = 0;
-  Stretch past{0, 0};  ///< rows of the cached keys and values
+  Stretch past{0, 0};  ///< rows of the cached keys and values, which no other lane has
   Stretch own{0, 0};   ///< rows of `qkv`, which no other unit has
   Index queries = 0;   ///< the last so many of the own rows
   Index out = 0;       ///< row of y of the first query

@@ -85,12 +85,12 @@ struct Problem {
 
 /// Two lanes; the second one's first segment goes on from 70 open rows.
 Problem problem(Index distances, Index window, bool blocks, bool blocks_see_past) {
-  Problem p{.form = {}, .own = 110, .past = 12, .distances = distances, .y = {2, 60, kDim}};
+  Problem p{.form = {}, .own = 110, .past = 16, .distances = distances, .y = {2, 60, kDim}};
   p.form.window = window, p.form.segment = 80, p.form.blocks_see_past = blocks_see_past;
   p.form.units = {{.lane = 0, .past = {0, 0}, .own = {0, 20}, .queries = 20, .out = 0},
                   {.lane = 0, .past = {0, 7}, .own = {20, 30}, .queries = 10, .out = 22},
-                  {.lane = 1, .past = {5, 12}, .own = {30, 106}, .queries = 6, .out = 37},
-                  {.lane = 1, .past = {3, 12}, .own = {106, 110}, .queries = 4, .out = 56}};
+                  {.lane = 1, .past = {9, 16}, .own = {30, 106}, .queries = 6, .out = 37},
+                  {.lane = 1, .past = {7, 16}, .own = {106, 110}, .queries = 4, .out = 56}};
   if (blocks) {
     p.form.units[0].blocks = {{0, 5}, {17, 20}};
     p.form.units[2].blocks = {{71, 75}};
@@ -136,7 +136,7 @@ TEST_CASE("relative attention: more queries than a tile") {
 TEST_CASE("relative attention: shapes that disagree are refused") {
   const Problem p = problem(92, 0, false, false);
   std::vector<Tensor> x = p.inputs();
-  x[1] = random_tensor({12, kDim}, 1);
+  x[1] = random_tensor({16, kDim}, 1);
   Tape tape(false);
   CHECK_THROWS_WITH_AS(p.run(tape, {x.begin(), x.end()}), doctest::Contains("past"), ShapeError);
 }
