@@ -47,6 +47,8 @@ void add_options(Command& tool, EvalRequest& o) {
   add_text(scoring, "--protocol", o.protocol, "stream|blocks:W|slide:W:S|last:N/W", "context of each token");
   add_text(scoring, "--prefix", o.prefix, "TEXT", "read before each document, so that its first token is scored too");
   add_count(scoring, "--batch-tokens", o.batch_tokens, 1, Index{1} << 24, "tokens that the model reads at a time");
+  add_texts(scoring, "--set", o.set, "KEY=VALUE",
+            "option of a mixer for this run, where its weights allow: window=64, memory=400, same_length=true");
   add_real(scoring, "--max-ppl", o.max_ppl, above(0), "end with status 3 where the perplexity per token is above this");
   auto& position = add_flag(output, "--by-position", o.by_position, "loss against the length of the context");
   auto& tokens = add_flag(output, "--per-token", o.per_token, "a line for each token, as TSV");

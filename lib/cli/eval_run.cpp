@@ -37,7 +37,7 @@ class Run {
 Run::Run(const EvalRequest& o, const Common& common) : o_(o), common_(common) {
   {
     const CheckpointFile file(o.model);
-    model_ = load_model(file);
+    model_ = load_model(file, false, o.set);
     tokenizer_data_ = file.facts().tokenizer;
     subject_.model = file.name();
   }  // gives its memory back before the work begins

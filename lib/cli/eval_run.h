@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/app.h"
 
@@ -10,6 +11,7 @@ namespace quipu {
 struct EvalRequest {
   std::string model, data = "-", split, protocol, prefix, documents = "file";
   bool by_position = false, per_token = false, per_line = false;
+  std::vector<std::string> set;  ///< KEY=VALUE
   std::optional<double> max_ppl;
   Index batch_tokens = 4096;
 };

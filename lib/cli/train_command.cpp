@@ -123,19 +123,6 @@ void add_run_options(const Section& s, TrainRequest& r) {
   add_flag(s, "--dry-run", r.dry_run, "Only say what the run would need: parameters, memory, FLOPs.");
 }
 
-void put_settings(const std::vector<std::string>& settings, ModelConfig& config) {
-  for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
-    if (equals == std::string::npos || equals == 0)
-      throw UsageError("--set {}: is not KEY=VALUE, as in slots=64", setting);
-    const std::string key = setting.substr(0, equals);
-    // An option for all mixers outweighs what a preset or --init says for one.
-    if (key.find('.') == std::string::npos)
-      std::erase_if(config.options, [&](const auto& option) { return option.first.ends_with("." + key); });
-    config.options[key] = setting.substr(equals + 1);
-  }
-}
-
 }  // namespace
 
 void add_train_options(Command& tool, TrainRequest& request) {
@@ -163,7 +150,7 @@ ModelConfig resolve_model(const TrainRequest& r) {
   if (r.layers) config.layers = *r.layers;
   if (r.dim) config.dim = *r.dim;
   if (r.heads) config.heads = *r.heads;
-  put_settings(r.set, config);
+  set_options(config, r.set);
   return config;
 }
 

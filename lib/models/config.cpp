@@ -53,6 +53,19 @@ std::vector<std::string> expand_pattern(const std::string& pattern, Index layers
   return stack;
 }
 
+void set_options(ModelConfig& config, const std::vector<std::string>& settings) {
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError("--set {}: is not KEY=VALUE, as in slots=64", setting);
+    const std::string key = setting.substr(0, equals);
+    // An option for all mixers outweighs what a preset or --init says for one.
+    if (key.find('.') == std::string::npos)
+      std::erase_if(config.options, [&](const auto& option) { return option.first.ends_with("." + key); });
+    config.options[key] = setting.substr(equals + 1);
+  }
+}
+
 std::string to_json(const ModelConfig& c) {
   nlohmann::ordered_json json{{"vocab", c.vocab},
                               {"dim", c.dim},

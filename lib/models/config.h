@@ -42,6 +42,10 @@ struct ModelConfig {
 /// Throws UsageError for another name.
 void apply_preset(ModelConfig& config, const std::string& preset);
 
+/// Puts options of mixers, each KEY=VALUE, in place of those that the configuration has; one for all mixers ("slots")
+/// outweighs those for one ("gsa.slots"). Throws UsageError for what is no KEY=VALUE.
+void set_options(ModelConfig& config, const std::vector<std::string>& settings);
+
 /// The mixer of every layer. Throws UsageError where the pattern is malformed or its length does not divide `layers`.
 std::vector<std::string> expand_pattern(const std::string& pattern, Index layers);
 

@@ -88,12 +88,17 @@ std::map<std::string, NumberFormat> formats_of(const CheckpointFile& file) {
   return formats;
 }
 
-std::unique_ptr<LanguageModel> load_with(const CheckpointFile& file, bool gradients, const FormatChoice& format) {
+std::unique_ptr<LanguageModel> load_with(const CheckpointFile& file, bool gradients, const FormatChoice& format,
+                                         const std::vector<std::string>& settings = {}) {
   try {
-    auto model = std::make_unique<LanguageModel>(config_from_json(file.facts().config), gradients, format);
+    ModelConfig config = config_from_json(file.facts().config);
+    set_options(config, settings);
+    auto model = std::make_unique<LanguageModel>(config, gradients, format);
     read_parameters(file, model->parameters());
     return model;
-  } catch (const UsageError& error) {  // the file's fault, not that of the command line
+  } catch (const UsageError& error) {
+    if (!settings.empty()) throw;
+    // The file's fault, not that of the command line.
     throw InputError("{}: its configuration makes no model here ({}); was it made by another version?", file.name(),
                      error.what());
   }
@@ -113,16 +118,18 @@ void read_packed(const CheckpointFile& file, const std::string& name, NumberForm
 
 }  // namespace
 
-std::unique_ptr<LanguageModel> load_model(const CheckpointFile& file, bool gradients) {
+std::unique_ptr<LanguageModel> load_model(const CheckpointFile& file, bool gradients,
+                                          const std::vector<std::string>& settings) {
   const auto stored = formats_of(file);
-  return load_with(file, gradients, [&](const std::string& name, const Parameter& parameter) {
+  const FormatChoice as_stored = [&](const std::string& name, const Parameter& parameter) {
     const auto found = stored.find(name);
     if (gradients || found == stored.end() || found->second == NumberFormat::f32) return NumberFormat::f32;
     if (!parameter.traits().matrix)
       throw InputError("{}: parameter {} is in {}, this one must be in f32; give a checkpoint of this version",
                        file.name(), name, format_name(found->second));
     return found->second;
-  });
+  };
+  return load_with(file, gradients, as_stored, settings);
 }
 
 std::unique_ptr<LanguageModel> load_model_as(const CheckpointFile& file, NumberFormat format) {

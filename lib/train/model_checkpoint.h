@@ -15,7 +15,10 @@ namespace quipu::inline QUIPU_REAL_NS {
 /// the number formats that they have in the file, and are read into place as they are.
 /// With gradients all are expanded to float32. Throws InputError where the file's arrays are not those of its
 /// configuration.
-std::unique_ptr<LanguageModel> load_model(const CheckpointFile& file, bool gradients = false);
+/// `settings`: options of mixers, KEY=VALUE, that differ from the file's; UsageError where they make no model, and
+/// InputError where they make another one than the file has arrays for.
+std::unique_ptr<LanguageModel> load_model(const CheckpointFile& file, bool gradients = false,
+                                          const std::vector<std::string>& settings = {});
 /// The same with all matrices in `format`, rounded as they are read (see `matrices_in`); those in another one are
 /// expanded first, one at a time. Norms, biases, decays and the embedding table stay float32, and so does a head that
 /// is tied to the table.

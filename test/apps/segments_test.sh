@@ -42,6 +42,13 @@ status 0 "$bin/generate" curriculum-whole.h5 "${prompt:17}" --tokens 50 --no-ech
 cmp -s whole.out out || fail "another text from a saved state: $(cat out)"
 status 0 "$bin/train" data.h5 -o depth-whole.h5 "${tiny[@]}" --mixer gsa --segments 3 --bptt-depth 1 --steps 40
 
+# Transformer-XL: trained over a short cache, scored over a longer one in which every token sees as many.
+status 0 "$bin/train" data.h5 -o xl.h5 "${tiny[@]}" --mixer transformer_xl --set memory=6 --segments 2 --steps 20
+bits() { "$bin/eval-ppl" xl.h5 data.h5 --json "$@" | grep -o '"bits_per_byte":[0-9.]*'; }
+[ "$(bits)" != "$(bits --set memory=24 --set same_length=true)" ] || fail "another cache, the same bits per byte"
+refused 2 "--set slots=4" "$bin/eval-ppl" xl.h5 data.h5 --set slots=4
+refused 1 "the model's is [" "$bin/eval-ppl" depth-whole.h5 data.h5 --set slots=5
+
 refused 2 "give one of them" "$bin/train" data.h5 -o bad.h5 "${tiny[@]}" --segments 4 --bptt-depth 1 --detach-every 2
 refused 2 "--curriculum" "$bin/train" data.h5 -o bad.h5 "${tiny[@]}" --curriculum 1,,2
 refused 2 "--curriculum" "$bin/train" data.h5 -o bad.h5 "${tiny[@]}" --curriculum 1,2 --carry-state
