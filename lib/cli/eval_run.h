@@ -9,6 +9,7 @@ namespace quipu {
 /// What eval-ppl was asked for.
 struct EvalRequest {
   std::string model, data = "-", split, protocol, prefix, documents = "file";
+  std::optional<std::string> plot;
   bool by_position = false, per_token = false, per_line = false;
   std::optional<double> max_ppl;
   Index batch_tokens = 4096;
