@@ -39,6 +39,8 @@ class Generator {
   std::int32_t next();
   /// Ends the piece.
   StreamState state();
+  /// What `state` would give here. The piece goes on as if it had not been asked.
+  StreamState state_ahead() const;
 
   /// Read and drawn so far.
   std::int64_t tokens() const { return tokens_; }

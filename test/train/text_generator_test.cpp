@@ -99,6 +99,50 @@ TEST_CASE("text: a state saved to a file goes on as one process would, to the bi
   }
 }
 
+TEST_CASE("text: states at marks of one reading are those of readings that end there, to the bit") {
+  const TemporaryFolder folder;
+  const ByteTokenizer bytes;
+  std::string prompt;
+  for (int i = 0; i < 150; ++i) prompt += "\xc3\xa9 " + std::to_string(i * i);
+  prompt.resize(500);
+  const auto state_of = [&](TextGenerator& generator) {
+    generator.save(folder / "s.h5", "digest", "generate");
+    return load_state(folder / "s.h5", "digest");
+  };
+  const auto check = [&](const LanguageModel& model) {
+    TextGenerator marked(model, bytes, kWarm), plain(model, bytes, kWarm);
+    std::vector<SavedState> states;
+    marked.read(text_of(prompt), [](std::string_view) {},
+                {.every = 131, .reached = [&] { states.push_back(state_of(marked)); }});
+    REQUIRE(states.size() == 3);
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      TextGenerator part(model, bytes, kWarm);
+      part.read(text_of(prompt.substr(0, 131 * (i + 1))));
+      CHECK(states[i].tokens == static_cast<std::int64_t>(131 * (i + 1)));
+      CHECK(states[i] == state_of(part));
+    }
+    plain.read(text_of(prompt), [](std::string_view) {});
+    CHECK(state_of(marked) == state_of(plain));
+
+    // Tokens are counted on over a state.
+    std::vector<std::int64_t> counts;
+    TextGenerator on(model, bytes, kWarm);
+    on.read(text_of(prompt.substr(0, 100)));
+    on.read(text_of(prompt.substr(100, 300)), {},
+            {.every = 150, .reached = [&] { counts.push_back(state_of(on).tokens); }});
+    CHECK(counts == std::vector<std::int64_t>{150, 300});
+  };
+  for (const MixerEntry& entry : registry()) {
+    if (entry.channel) continue;
+    CAPTURE(entry.name);
+    check(*small_model(entry.name, 256));
+  }
+  for (const char* mixer : {"attention", "gsa", "rwkv7"}) {
+    CAPTURE(mixer);
+    check(*small_model(mixer, 256, 1, 3));
+  }
+}
+
 TEST_CASE("text: the state of another model is one clear line") {
   const TemporaryFolder folder;
   const ByteTokenizer bytes;
