@@ -60,8 +60,8 @@ class TextGenerator {
   /// no beginning of a character of the text being read is in it.
   void save(const std::string& path, const std::string& parameter_digest, const std::string& command);
 
-  /// Reads a text as one piece, at constant memory, and hands it to `echo` where there is one. Ends early, within some
-  /// hundred tokens, when a stop is requested.
+  /// Reads a text as one piece, at constant memory, and hands it to `echo` where there is one. Ends early, within a
+  /// chunk, when a stop is requested.
   TextOutcome read(const TextSource& source, const TextSink& echo = {}, const ReadMarks& marks = {});
   /// Makes text and hands it to `sink` token by token; the beginning of a character is held back for the next call. A
   /// stream without any token first reads the token that ends documents, or else a newline.
