@@ -27,12 +27,17 @@ Protocols, the context that a token is predicted from:
 
 Without --protocol, models of fixed memory are scored by stream, others by blocks of their training length.
 
+--by-position sums the losses up by the length of the context, in bins of powers of two: does the model use what lies
+a thousand, ten thousand tokens back? The standard errors are over stretches of 256 tokens of the text, each of them one
+sample; a bin that lies in fewer than four has none. --plot draws the same.
+
 --per-token writes a line for each scored token: its position, id, text (escaped) and negative log likelihood in nats,
 parted by tabs. --per-line reads a text, each line a document, and answers each line when it ends: line number, tokens,
 nats, bits per byte, perplexity per token ("-" where no token was scored). With these the report goes to standard
 error.)",
     .examples = {{"eval-ppl gsa.h5 corpus.h5", "The test split, or else the validation split:"},
                  {"eval-ppl gsa.h5 corpus.h5 --split valid --protocol blocks:64 --json", "As nanoGPT scores:"},
+                 {"eval-ppl gsa.h5 book.txt --plot loss.svg", "Does a longer context help? A table and a plot:"},
                  {"tail -f log | eval-ppl gsa.h5 - --per-line", "How surprising is each line of a log:"}},
     .config_example = "protocol = \"slide:512:128\"\nmax-ppl = 20",
     .has_gate = true,
@@ -51,10 +56,12 @@ void add_options(Command& tool, EvalRequest& o) {
             "option of a mixer for this run, where its weights allow: window=64, memory=400, same_length=true");
   add_real(scoring, "--max-ppl", o.max_ppl, above(0), "end with status 3 where the perplexity per token is above this");
   auto& position = add_flag(output, "--by-position", o.by_position, "loss against the length of the context");
+  auto& plot = add_text(output, "--plot", o.plot, "FILE.svg|png", "draw --by-position, which it implies, with gnuplot");
   auto& tokens = add_flag(output, "--per-token", o.per_token, "a line for each token, as TSV");
   auto& lines = add_flag(output, "--per-line", o.per_line, "a score for each line of a text as soon as it ends");
   exclude(lines, tokens);
   exclude(lines, position);
+  exclude(lines, plot);
 }
 
 }  // namespace

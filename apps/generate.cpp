@@ -1,13 +1,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/output.h"
-#include "base/stop.h"
 #include "cli/command_line.h"
 #include "cli/generate_options.h"
-#include "cli/human.h"
-#include "cli/report.h"
+#include "cli/generate_report.h"
 #include "train/model_checkpoint.h"
 
 using namespace quipu;
@@ -32,9 +29,16 @@ They act in this order: repetition penalty, temperature, top-k, top-p, min-p. Wh
 position in the stream alone, so that a rerun gives the same text.
 
 With --state-out the memory is kept when the text has ended, also where a signal or a closed pipe ended it; with
---state-in a run goes on from there, exactly as if one process had done both. A state fits the model that made it.)",
+--state-in a run goes on from there, exactly as if one process had done both. A state fits the model that made it.
+
+--state-every N keeps it at several points of one reading, too: whenever N more tokens of the stream have been read of
+the prompt, in a file of its own whose name has the number of tokens before its ending: of --state-out book.h5,
+book-000010000.h5, book-000020000.h5 and so on. Such a state is, to the last bit, that of a run whose prompt ends there,
+and the reading goes on as if it had not been taken. A stream that --state-in began counts its tokens on.)",
     .examples = {{"generate gsa.h5 \"Once upon\" --temperature 0.8 --top-p 0.95", "Go on with two words:"},
                  {"generate gsa.h5 - --tokens 0 --state-out book.state.h5 < book.txt", "Read a book, once:"},
+                 {"generate gsa.h5 - --tokens 0 --state-out b.h5 --state-every 100k < book.txt",
+                  "With states on the way:"},
                  {"generate gsa.h5 \" The end\" --state-in book.state.h5", "Go on from the book, many times:"}},
     .config_example = "temperature = 0.8\ntop-p = 0.95\nstop = [\"THE END\"]",
     .stops_cleanly = true,
@@ -50,26 +54,6 @@ TextSink output() {
   };
 }
 
-void report(const TextOutcome& prompt, const TextOutcome& made, const Generator& generator, const std::string* text) {
-  log_detail("prompt: {} tokens, {:.0f} tokens/s; text: {} tokens, {:.1f} tokens/s; state: {}", prompt.tokens,
-             prompt.tokens_per_s(), made.tokens, made.tokens_per_s(),
-             human_bytes(static_cast<double>(generator.state_bytes())));
-  if (made.end == TextEnd::stop_request)
-    log_note("stopped by {} after {} tokens of the prompt and {} of the text", stop_reason(), prompt.tokens,
-             made.tokens);
-  if (text == nullptr) return;
-  Json json = json_report("generate", 1);
-  json["text"] = *text;
-  json["tokens"] = made.tokens;
-  json["end"] = name_of(made.end);
-  json["tokens_per_s"] = made.tokens_per_s();
-  json["prompt_tokens"] = prompt.tokens;
-  json["prompt_tokens_per_s"] = prompt.tokens_per_s();
-  json["stream_tokens"] = generator.tokens();
-  json["state_bytes"] = generator.state_bytes();
-  print_json(json);
-}
-
 Status run(GenerateOptions& o, const Common& common, const std::string& line) {
   settle(o, common);
   auto file = std::make_unique<const CheckpointFile>(o.model);
@@ -82,7 +66,13 @@ Status run(GenerateOptions& o, const Common& common, const std::string& line) {
 
   std::string text;
   const TextSink sink = common.json ? [&text](std::string_view piece) { text += piece; } : output();
-  const auto prompt = generator.read(o.prompt_source(), o.shows_prompt(common) ? sink : nullptr);
+  std::vector<std::string> states;
+  const auto save_mark = [&] {
+    states.push_back(state_file_at(o.state_out, generator.generator().tokens()));
+    generator.save(states.back(), digest, line);
+  };
+  const auto prompt = generator.read(o.prompt_source(), o.shows_prompt(common) ? sink : nullptr,
+                                     {.every = o.state_every.value_or(0), .reached = save_mark});
   std::exception_ptr closed;
   TextOutcome made;
   try {
@@ -91,9 +81,12 @@ Status run(GenerateOptions& o, const Common& common, const std::string& line) {
   } catch (const ClosedPipe&) {
     closed = std::current_exception();  // a quiet end, but not before the state is saved
   }
-  if (!o.state_out.empty()) generator.save(o.state_out, digest, line);
+  if (!o.state_out.empty()) {
+    generator.save(o.state_out, digest, line);
+    states.push_back(o.state_out);
+  }
   if (closed) std::rethrow_exception(closed);
-  report(prompt, made, generator.generator(), common.json ? &text : nullptr);
+  report_generation({prompt, made, generator.generator(), states}, common.json ? &text : nullptr);
   return made.end == TextEnd::stop_request ? Status::kStopped : Status::kDone;
 }
 

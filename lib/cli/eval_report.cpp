@@ -62,26 +62,31 @@ Json eval_report_json(const EvalSubject& subject, const EvalResult& result) {
 }
 
 Table position_table(const PositionBins& bins) {
-  Table table({"context from", "to", "tokens", "nats per token", "perplexity"});
-  for (const PositionBins::Bin& bin : bins.bins()) {
-    const double nats = bin.nll_sum_nats / static_cast<double>(bin.tokens);
-    table.row({fmt::to_string(bin.from), fmt::to_string(bin.to), fmt::to_string(bin.tokens), figure(nats),
-               figure(std::exp(nats))});
-  }
+  Table table({"context from", "to", "tokens", "nats per token", "standard error", "perplexity"});
+  for (const PositionBins::Bin& bin : bins.bins())
+    table.row({fmt::to_string(bin.from), fmt::to_string(bin.to), fmt::to_string(bin.tokens),
+               figure(bin.nats_per_token()), figure(bin.standard_error(), 2), figure(std::exp(bin.nats_per_token()))});
   return table;
 }
 
 Json position_json(const PositionBins& bins) {
   Json list = Json::array();
-  for (const PositionBins::Bin& bin : bins.bins()) {
-    const double nats = bin.nll_sum_nats / static_cast<double>(bin.tokens);
+  for (const PositionBins::Bin& bin : bins.bins())
     list.push_back({{"context_from", bin.from},
                     {"context_to", bin.to},
                     {"tokens", bin.tokens},
-                    {"nats_per_token", nats},
-                    {"perplexity", std::exp(nats)}});
-  }
+                    {"context_mean", bin.mean_context()},
+                    {"nats_per_token", bin.nats_per_token()},
+                    {"standard_error_nats", bin.standard_error()},
+                    {"perplexity", std::exp(bin.nats_per_token())}});
   return list;
+}
+
+Plot position_plot(const PositionBins& bins) {
+  Plot plot{.x = {"context (tokens)", AxisScale::log2}, .y = {"loss (nats per token)"}, .series = {{}}};
+  for (const PositionBins::Bin& bin : bins.bins())
+    plot.series[0].points.push_back({bin.mean_context(), bin.nats_per_token(), bin.standard_error()});
+  return plot;
 }
 
 std::string token_line(const TokenScore& score, const Tokenizer& tokenizer) {

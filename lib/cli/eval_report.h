@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "cli/plot.h"
 #include "cli/report.h"
 #include "train/line_scorer.h"
 #include "train/position_bins.h"
@@ -20,9 +21,11 @@ struct EvalSubject {
 std::string eval_report_text(const EvalSubject& subject, const EvalResult& result);
 Json eval_report_json(const EvalSubject& subject, const EvalResult& result);
 
-/// Loss against the length of the context.
+/// Loss against the length of the context. A standard error that is not known is null, or "-" in words.
 Table position_table(const PositionBins& bins);
 Json position_json(const PositionBins& bins);
+/// Each bin at the mean of its contexts, with its standard error.
+Plot position_plot(const PositionBins& bins);
 
 /// A line of --per-token: position, token id, text and nll in nats, parted by tabs.
 std::string token_line(const TokenScore& score, const Tokenizer& tokenizer);

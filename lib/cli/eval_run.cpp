@@ -23,9 +23,11 @@ class Run {
   EvalResult evaluate_dataset(const Dataset& data);
   EvalResult evaluate_text(std::shared_ptr<InputFile> input);
   void report(const EvalResult& result) const;
+  bool by_position() const { return o_.by_position || plot_.has_value(); }
 
   const EvalRequest& o_;
   const Common& common_;
+  std::optional<PlotFile> plot_;
   TokenizerData tokenizer_data_;
   std::unique_ptr<LanguageModel> model_;
   std::unique_ptr<Tokenizer> tokenizer_;
@@ -34,7 +36,8 @@ class Run {
   PositionBins bins_;
 };
 
-Run::Run(const EvalRequest& o, const Common& common) : o_(o), common_(common) {
+Run::Run(const EvalRequest& o, const Common& common)
+    : o_(o), common_(common), plot_(o.plot ? std::make_optional<PlotFile>(*o.plot) : std::nullopt) {
   {
     const CheckpointFile file(o.model);
     model_ = load_model(file, false, o.set);
@@ -48,9 +51,9 @@ Run::Run(const EvalRequest& o, const Common& common) : o_(o), common_(common) {
   options_.prefix = tokenizer_->encode(o.prefix);
   options_.tokenizer = tokenizer_.get();
   options_.batch_tokens = o.batch_tokens;
-  if (o.by_position || o.per_token)
+  if (by_position() || o.per_token)
     options_.on_token = [this](const TokenScore& score) {
-      if (o_.by_position) bins_.add(score.context, score.nll_nats);
+      if (by_position()) bins_.add(score.context, score.position, score.nll_nats);
       if (o_.per_token) print_text(token_line(score, *tokenizer_));
     };
 }
@@ -101,11 +104,11 @@ void Run::report(const EvalResult& result) const {
   if (stream == Stream::kError && common_.quiet) return;
   if (common_.json) {
     Json json = eval_report_json(subject_, result);
-    if (o_.by_position) json["by_position"] = position_json(bins_);
+    if (by_position()) json["by_position"] = position_json(bins_);
     return print_json(json, stream);
   }
   print_text(eval_report_text(subject_, result), stream);
-  if (!o_.by_position) return;
+  if (!by_position()) return;
   print_text("\n", stream);
   print_table(position_table(bins_), stream);
 }
@@ -123,6 +126,7 @@ Status Run::operator()() {
         "{}: holds {} tokens, each the first of its document, and those have no context; give a longer "
         "text, or --prefix",
         subject_.data, result.unscored_tokens);
+  if (plot_) plot_->write(position_plot(bins_));
   report(result);
   if (!o_.max_ppl || !(result.perplexity_per_token() > *o_.max_ppl)) return Status::kDone;
   log_warning("perplexity per token {:.6g} is above --max-ppl {:.6g}", result.perplexity_per_token(), *o_.max_ppl);

@@ -10,6 +10,7 @@ namespace quipu {
 /// What eval-ppl was asked for.
 struct EvalRequest {
   std::string model, data = "-", split, protocol, prefix, documents = "file";
+  std::optional<std::string> plot;
   bool by_position = false, per_token = false, per_line = false;
   std::vector<std::string> set;  ///< KEY=VALUE
   std::optional<double> max_ppl;

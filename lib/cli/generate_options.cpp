@@ -6,6 +6,13 @@
 
 namespace quipu {
 
+std::string state_file_at(const std::string& state_out, std::int64_t tokens) {
+  const std::size_t name = state_out.find_last_of('/') + 1;  // 0 where there is no folder
+  const std::size_t dot = state_out.find_last_of('.');
+  const std::size_t end = dot == std::string::npos || dot <= name ? state_out.size() : dot;
+  return fmt::format("{}-{:09}{}", state_out.substr(0, end), tokens, state_out.substr(end));
+}
+
 void add_options(Command& command, GenerateOptions& o) {
   const Section text = command.section("Text");
   add_argument(text, "MODEL.h5", o.model, true, "checkpoint that train wrote (- for standard input)");
@@ -28,6 +35,8 @@ void add_options(Command& command, GenerateOptions& o) {
   const Section state = command.section("State");
   add_text(state, "--state-in", o.state_in, "FILE", "go on from this state");
   add_text(state, "--state-out", o.state_out, "FILE", "save the state at the end");
+  add_count(state, "--state-every", o.state_every, 1, kMaxCount,
+            "save it after every N tokens while the prompt is read, too, as FILE-000010000.h5");
 }
 
 void settle(GenerateOptions& o, const Common& common) {
@@ -36,6 +45,9 @@ void settle(GenerateOptions& o, const Common& common) {
   if ((o.model == "-") + (o.prompt_file == "-") + (o.state_in == "-") > 1)
     throw UsageError("-: standard input brings one of model, prompt and state; give the others as files");
   if (o.state_out == "-") throw UsageError("--state-out -: standard output carries the text; give a file");
+  if (o.state_every && o.state_out.empty())
+    throw UsageError("--state-every {}: the files are named after that of --state-out; give --state-out FILE",
+                     *o.state_every);
   const bool filtered = o.sampling.top_k > 0 || o.sampling.top_p < 1 || o.sampling.min_p > 0;
   o.sampling.temperature = o.temperature.value_or(filtered ? 1 : 0);
   o.sampling.seed = common.seed;

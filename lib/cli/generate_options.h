@@ -10,6 +10,7 @@ namespace quipu {
 /// The command line of `generate`.
 struct GenerateOptions {
   std::string model, prompt, prompt_file, state_in, state_out;
+  std::optional<Index> state_every;
   TextOptions text;
   SamplingOptions sampling;
   std::optional<double> temperature;
@@ -20,6 +21,10 @@ struct GenerateOptions {
   /// The prompt as it was given, or from its file ("-": standard input).
   TextSource prompt_source() const { return prompt_file.empty() ? text_of(prompt) : text_of_file(prompt_file); }
 };
+
+/// The file of the state after `tokens` tokens: out.h5 becomes out-000010000.h5, a name without an ending
+/// out-000010000.
+std::string state_file_at(const std::string& state_out, std::int64_t tokens);
 
 void add_options(Command& command, GenerateOptions& options);
 

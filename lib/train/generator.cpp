@@ -62,6 +62,11 @@ std::int32_t Generator::next() {
   return token;
 }
 
+StreamState Generator::state_ahead() const {
+  Generator ahead(*this);
+  return ahead.state();
+}
+
 StreamState Generator::state() {
   end_piece();
   return {memory_, waiting_, tokens_, sampler_.recent()};

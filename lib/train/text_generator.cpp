@@ -68,11 +68,15 @@ void TextGenerator::load(const std::string& path, const std::string& parameter_d
 }
 
 void TextGenerator::save(const std::string& path, const std::string& parameter_digest, const std::string& command) {
-  const std::string open_text = characters_.flush();
-  characters_.push(open_text);
-  SavedState saved = to_saved(generator_.state(), parameter_digest, open_text);
+  SavedState saved = to_saved(generator_.state_ahead(), parameter_digest, open_before_.value_or(open_text()));
   saved.provenance.commands = {command};
   save_state(path, saved);
+}
+
+std::string TextGenerator::open_text() {
+  const std::string open = characters_.flush();
+  characters_.push(open);
+  return open;
 }
 
 void TextGenerator::show(std::string_view bytes, const TextSink& sink) {
@@ -81,20 +85,23 @@ void TextGenerator::show(std::string_view bytes, const TextSink& sink) {
 }
 
 /// Returns how many were read before a stop was requested.
-std::int64_t TextGenerator::read_tokens(std::span<const std::int32_t> tokens) {
-  constexpr std::size_t kStep = Generator::kChunk;
+std::int64_t TextGenerator::read_tokens(std::span<const std::int32_t> tokens, const ReadMarks& marks) {
   std::size_t read = 0;
   while (read < tokens.size() && !stop_requested()) {
-    const auto part = tokens.subspan(read, std::min(kStep, tokens.size() - read));
+    std::int64_t step = Generator::kChunk;
+    if (marks.every > 0) step = std::min(step, marks.every - generator_.tokens() % marks.every);
+    const auto part = tokens.subspan(read, std::min(static_cast<std::size_t>(step), tokens.size() - read));
     generator_.read(part);
     read += part.size();
+    if (marks.every > 0 && generator_.tokens() % marks.every == 0) marks.reached();
   }
   return static_cast<std::int64_t>(read);
 }
 
-TextOutcome TextGenerator::read(const TextSource& source, const TextSink& echo) {
+TextOutcome TextGenerator::read(const TextSource& source, const TextSink& echo, const ReadMarks& marks) {
   TextOutcome outcome;
   const auto start = Clock::now();
+  open_before_ = open_text();
   std::string text;  // not yet encoded
   std::vector<std::int32_t> tokens;
   bool complete = false, begins = generator_.tokens() == 0;
@@ -109,9 +116,10 @@ TextOutcome TextGenerator::read(const TextSource& source, const TextSink& echo) 
     const std::size_t taken = tokenizer_.encode_some(text, {begins, complete}, tokens);
     text.erase(0, taken);
     begins = begins && taken == 0;
-    outcome.tokens += read_tokens(tokens);
+    outcome.tokens += read_tokens(tokens, marks);
   }
   generator_.end_piece();
+  open_before_.reset();
   if (stop_requested()) outcome.end = TextEnd::stop_request;
   outcome.seconds = seconds_since(start);
   return outcome;

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,12 @@ using TextSource = std::function<std::size_t(std::span<char>)>;
 /// A text file (or gzip; - is standard input). Throws InputError where it cannot be read or is empty.
 TextSource text_of_file(const std::string& path);
 TextSource text_of(std::string text);
+
+/// Called while a text is read, whenever the stream has grown to a multiple of `every` tokens; 0: never.
+struct ReadMarks {
+  std::int64_t every = 0;
+  std::function<void()> reached;
+};
 
 /// Takes a piece of text (not empty, in whole characters) that is to be shown.
 using TextSink = std::function<void(std::string_view)>;
@@ -49,12 +56,13 @@ class TextGenerator {
   /// Goes on from a saved stream. Throws InputError for another model's state.
   void load(const std::string& path, const std::string& parameter_digest);
   /// Saves the stream, bound to the model by the digest of its parameters, with the beginning of a character that was
-  /// made and not yet shown.
+  /// made and not yet shown. At a mark of `read` it is the state of a stream that ends there, to the last bit, but that
+  /// no beginning of a character of the text being read is in it.
   void save(const std::string& path, const std::string& parameter_digest, const std::string& command);
 
-  /// Reads a text as one piece, at constant memory, and hands it to `echo` where there is one. Ends early, within some
-  /// hundred tokens, when a stop is requested.
-  TextOutcome read(const TextSource& source, const TextSink& echo = {});
+  /// Reads a text as one piece, at constant memory, and hands it to `echo` where there is one. Ends early, within a
+  /// chunk, when a stop is requested.
+  TextOutcome read(const TextSource& source, const TextSink& echo = {}, const ReadMarks& marks = {});
   /// Makes text and hands it to `sink` token by token; the beginning of a character is held back for the next call. A
   /// stream without any token first reads the token that ends documents, or else a newline.
   TextOutcome generate(const TextOptions& options, const TextSink& sink);
@@ -62,13 +70,15 @@ class TextGenerator {
   const Generator& generator() const { return generator_; }
 
  private:
+  std::string open_text();
   void show(std::string_view bytes, const TextSink& sink);
-  std::int64_t read_tokens(std::span<const std::int32_t> tokens);
+  std::int64_t read_tokens(std::span<const std::int32_t> tokens, const ReadMarks& marks);
 
   const SequenceModel& model_;
   const Tokenizer& tokenizer_;
   Generator generator_;
   Utf8Stream characters_;
+  std::optional<std::string> open_before_;  // while a text is read: the beginning of a character that was there before
 };
 
 }  // namespace QUIPU_REAL_NS

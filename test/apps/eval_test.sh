@@ -72,6 +72,31 @@ status 0 "$bin/eval-ppl" gsa.h5 lines.h5 --by-position --json
 [ "$(grep -oE '"context_from":[0-9]+,"context_to":[0-9]+,"tokens":[0-9]+' out | sed 's/.*://' | awk '{ s += $1 } END { print s }')" = "$tokens" ] ||
   fail "--by-position: the tokens do not add up"
 
+# The plot: the same bins, drawn; refused before any work where it cannot be drawn.
+bins=$(grep -o '"by_position":.*' out)
+grep -q '"standard_error_nats":0\.' out || fail "--by-position: no standard error: $bins"
+refused 2 "is drawn as .svg or .png" "$bin/eval-ppl" none.h5 none.txt --plot bad
+refused 2 "is drawn as .svg or .png" "$bin/eval-ppl" none.h5 none.txt --plot ""
+refused 2 "--plot" "$bin/eval-ppl" gsa.h5 book.txt --plot a.svg --per-line
+mkdir no_programs
+refused 1 "install the package gnuplot-nox" env PATH="$folder/no_programs" "$bin/eval-ppl" gsa.h5 lines.h5 --plot bad.svg
+[ ! -e bad.svg ] || fail "a plot without gnuplot"
+if command -v gnuplot >/dev/null; then
+  for ending in svg png; do
+    status 0 "$bin/eval-ppl" gsa.h5 lines.h5 --json --plot loss.$ending
+    [ "$(grep -o '"by_position":.*' out | sed 's/,"wall_s.*//')" = "$bins" ] || fail "--plot: other bins: $(cat out)"
+  done
+  grep -q 'loss (nats per token)' loss.svg && grep -q '</svg>' loss.svg || fail "--plot: no loss.svg"
+  [ "$(head -c 4 loss.png | tail -c 3)" = PNG ] || fail "--plot: no loss.png"
+  status 0 "$bin/eval-ppl" gsa.h5 lines.h5 --plot loss.svg
+  said "^context from +to +tokens +nats per token +standard error +perplexity" out
+  ln -s /dev/full full.svg
+  refused 1 "full.svg: cannot write" "$bin/eval-ppl" gsa.h5 lines.h5 --plot full.svg
+  refused 1 "nowhere/loss.svg" "$bin/eval-ppl" gsa.h5 lines.h5 --plot nowhere/loss.svg
+else
+  echo "eval_test: no gnuplot here; --plot is not tried"
+fi
+
 # Lines: as many answers as lines, and each before the next line comes.
 status 0 "$bin/eval-ppl" gsa.h5 book.txt --per-line --quiet
 [ "$(wc -l <out)" = 120 ] || fail "--per-line: $(wc -l <out) answers"

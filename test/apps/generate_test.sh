@@ -61,6 +61,32 @@ refused 1 "s1: is the state of another model" gsa.h5 --state-in s1
 head -c 1500 s0 >cut && refused 1 "cut: " attention.h5 --state-in cut
 refused 1 "text: " gsa.h5 --state-in text
 
+# States at several points of one reading: files that sort, each the state of a prompt that ends there.
+"$bin/train" data.h5 -o rmt.h5 --mixer attention --memory-tokens 4 --dim 32 --layers 2 --heads 2 --seq-len 48 --batch 4 \
+  --steps 20 --threads 1 >log 2>&1 || fail "train: $(cat log)"
+head -c 1000 text >book
+for model in gsa attention rmt; do
+  rm -f b.x*.h5
+  generate $model.h5 - --tokens 20 --state-out b.x.h5 --state-every 400 --json <book >made || fail "$model: --state-every"
+  grep -qF '"states":["b.x-000000400.h5","b.x-000000800.h5","b.x.h5"]' made || fail "$model: --json: $(cat made)"
+  [ "$(ls b.x*.h5 | wc -l)" = 3 ] || fail "$model: $(ls b.x*)"
+  for tokens in 400 800; do
+    head -c $tokens book | generate $model.h5 - --tokens 0 --state-out part.h5
+    for state in part.h5 b.x-000000$tokens.h5; do generate $model.h5 --state-in $state --tokens 30 "${sampled[@]}" >text-$state; done
+    same "$model: the state at $tokens" text-part.h5 text-b.x-000000$tokens.h5
+  done
+  generate $model.h5 - --tokens 20 <book >plain && generate $model.h5 - --tokens 20 --state-out b --state-every 300 <book >marked
+  same "$model: the text after a reading with states" plain marked
+  [ -s b-000000900 ] && rm b b-0* || fail "a state file without an ending: $(ls b*)"
+done
+if [ -w /dev/full ]; then
+  ln -s /dev/full full-000000600.h5
+  refused 1 "full-000000600.h5: cannot write: No space left" gsa.h5 --prompt-file book --state-out full.h5 --state-every 300
+  [ -s full-000000300.h5 ] && [ ! -e full.h5 ] || fail "a full disk: $(ls full*)"
+fi
+refused 2 "state-every.*state-out" gsa.h5 "Hi" --state-every 10
+refused 2 "state-every" gsa.h5 "Hi" --state-out s9 --state-every 0
+
 # Stop texts end the output before them.
 generate gsa.h5 "The " --tokens 80 --no-echo >a
 stop=$(tail -c +30 a | head -c 4)

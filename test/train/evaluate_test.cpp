@@ -279,10 +279,36 @@ TEST_CASE("a token outside the vocabulary and a loss that is not finite are name
 
 TEST_CASE("bins double with the context") {
   PositionBins bins;
-  for (Index context = 1; context <= 9; ++context) bins.add(context, 1);
+  for (Index context = 1; context <= 9; ++context) bins.add(context, context, 1);
   REQUIRE(bins.bins().size() == 4);
   CHECK(bins.bins()[2].from == 4);
   CHECK(bins.bins()[2].to == 7);
   CHECK(bins.bins()[2].tokens == 4);
   CHECK(bins.bins()[3].nll_sum_nats == 2);
+  CHECK(bins.bins()[3].mean_context() == 8.5);
+  CHECK(std::isnan(bins.bins()[3].standard_error()));
+}
+
+TEST_CASE("the standard error of a bin is that over stretches of the text") {
+  // Losses that are alike within a stretch: as many samples as stretches, however many tokens those hold.
+  const Rng rng(3, 0, rng_site("stretches"));
+  PositionBins bins;
+  std::vector<double> sums, counts;
+  double sum = 0, count = 0;
+  for (Index stretch = 0; stretch < 40; ++stretch) {
+    const double loss = 2 + rng.uniform(static_cast<std::uint64_t>(stretch));
+    const Index tokens = 3 + stretch % 5;
+    for (Index i = 0; i < tokens; ++i) bins.add(70 + i, stretch * PositionBins::kStretch + 11 * i, loss);
+    bins.add(7, stretch * PositionBins::kStretch + 100, 5);
+    sums.push_back(loss * static_cast<double>(tokens)), counts.push_back(static_cast<double>(tokens));
+    sum += sums.back(), count += counts.back();
+  }
+  double residuals = 0;
+  for (std::size_t i = 0; i < sums.size(); ++i) residuals += std::pow(sums[i] - sum / count * counts[i], 2);
+  const PositionBins::Bin& bin = bins.bins()[6];
+  CHECK(bin.nats_per_token() == doctest::Approx(sum / count).epsilon(1e-12));
+  CHECK(bin.standard_error() == doctest::Approx(std::sqrt(residuals * 40 / 39) / count).epsilon(1e-9));
+  CHECK(bins.bins()[2].standard_error() == 0);
+  CHECK(bins.bins()[3].tokens == 0);
+  CHECK(std::isnan(bins.bins()[3].standard_error()));
 }

@@ -7,8 +7,11 @@
 namespace quipu::inline QUIPU_REAL_NS {
 
 /// A model with random weights, large enough for its predictions to depend on what it read.
-inline std::unique_ptr<LanguageModel> small_model(const std::string& mixer, Index vocab, std::uint64_t seed = 1) {
+inline std::unique_ptr<LanguageModel> small_model(const std::string& mixer, Index vocab, std::uint64_t seed = 1,
+                                                  Index memory_tokens = 0) {
   ModelConfig config;
+  config.memory_tokens = memory_tokens;
+  if (memory_tokens > 0) config.length = 10;
   config.vocab = vocab;
   config.dim = 24;
   config.layers = 2;

@@ -99,6 +99,52 @@ TEST_CASE("text: a state saved to a file goes on as one process would, to the bi
   }
 }
 
+TEST_CASE("text: states at marks of one reading are those of readings that end there, to the bit") {
+  const TemporaryFolder folder;
+  const ByteTokenizer bytes;
+  std::string book;
+  for (int i = 0; i < 600; ++i) book += "\xc3\xa9 " + std::to_string(i * i);
+  const auto state_of = [&](TextGenerator& generator) {
+    generator.save(folder / "s.h5", "digest", "generate");
+    return load_state(folder / "s.h5", "digest");
+  };
+  const auto check = [&](const LanguageModel& model, std::size_t every) {
+    const std::string prompt = book.substr(0, every * 4 - 1);
+    TextGenerator marked(model, bytes, kWarm), plain(model, bytes, kWarm);
+    std::vector<SavedState> states;
+    marked.read(text_of(prompt), [](std::string_view) {},
+                {.every = static_cast<std::int64_t>(every), .reached = [&] { states.push_back(state_of(marked)); }});
+    REQUIRE(states.size() == 3);
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      TextGenerator part(model, bytes, kWarm);
+      part.read(text_of(prompt.substr(0, every * (i + 1))));
+      CHECK(states[i].tokens == static_cast<std::int64_t>(every * (i + 1)));
+      CHECK(states[i] == state_of(part));
+    }
+    plain.read(text_of(prompt), [](std::string_view) {});
+    CHECK(state_of(marked) == state_of(plain));
+
+    // Tokens are counted on over a state.
+    std::vector<std::int64_t> counts;
+    TextGenerator on(model, bytes, kWarm);
+    on.read(text_of(prompt.substr(0, 100)));
+    on.read(text_of(prompt.substr(100, 300)), {},
+            {.every = 150, .reached = [&] { counts.push_back(state_of(on).tokens); }});
+    CHECK(counts == std::vector<std::int64_t>{150, 300});
+  };
+  for (const MixerEntry& entry : registry()) {
+    if (entry.channel) continue;
+    CAPTURE(entry.name);
+    const auto model = small_model(entry.name, 256);
+    const bool has_length = model->blocks()[0].mixer().memory() == Memory::fixed_length;
+    check(*model, has_length ? 120 : 613);  // else longer than a chunk
+  }
+  for (const char* mixer : {"attention", "gsa", "rwkv7"}) {
+    CAPTURE(mixer);
+    check(*small_model(mixer, 256, 1, 3), 613);
+  }
+}
+
 TEST_CASE("text: the state of another model is one clear line") {
   const TemporaryFolder folder;
   const ByteTokenizer bytes;

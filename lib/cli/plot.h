@@ -1,0 +1,58 @@
+#pragma once
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace quipu {
+
+enum class AxisScale { linear, log2, log10 };
+
+/// label: with its unit, as in "time (s)". Labels and names are shown as they are, whatever they hold.
+struct PlotAxis {
+  std::string label;
+  AxisScale scale = AxisScale::linear;
+};
+
+/// error: half the length of the bar through the point; NaN: none. A point that is not finite, or not above 0 on an
+/// axis with a logarithmic scale, is left out.
+struct PlotPoint {
+  double x = 0, y = 0;
+  double error = std::numeric_limits<double>::quiet_NaN();
+};
+
+enum class PlotStyle { line, line_and_points, points };
+
+struct PlotSeries {
+  std::string name;  ///< in the key; empty: not there
+  std::vector<PlotPoint> points;
+  PlotStyle style = PlotStyle::line_and_points;
+};
+
+struct Plot {
+  PlotAxis x, y;
+  std::vector<PlotSeries> series;
+};
+
+/// What gnuplot is told to draw `plot` with, on its standard output. terminal: "svg" or "png". Throws InputError where
+/// no point can be shown.
+std::string plot_script(const Plot& plot, const std::string& terminal);
+
+/// A plot in a file, drawn by gnuplot, which is looked for in PATH. All that can be known beforehand is checked by the
+/// constructor, so that no work is lost.
+class PlotFile {
+ public:
+  /// path: ends in .svg or .png, else UsageError. InputError where there is no gnuplot or the file cannot be written.
+  explicit PlotFile(const std::string& path);
+
+  /// Draws, and puts the file in its place; until then nothing is seen under the path. Call once. Throws InputError
+  /// where there is nothing to draw, or gnuplot or the disk fails; then the path is as it was.
+  void write(const Plot& plot);
+
+ private:
+  std::string terminal_, gnuplot_;
+  OutputFile file_;
+};
+
+}  // namespace quipu
