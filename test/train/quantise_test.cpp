@@ -95,7 +95,7 @@ double distance(const std::vector<Real>& a, const std::vector<Real>& b) {
 
 TEST_CASE("quantise: a model of every format runs as its expanded numbers say, by steps and at once") {
   const TemporaryFolder folder;
-  for (const char* const mixer : {"rwkv4", "mamba2", "mamba", "t2r", "gsa,attention"}) {
+  for (const char* const mixer : {"rwkv4", "mamba2", "mamba", "t2r", "gsa,attention", "transformer_xl"}) {
     CAPTURE(mixer);
     write_model(folder / "m.h5", config_of(mixer));
     const std::vector<Real> exact = stepped(*load_model(folder / "m.h5"));
