@@ -16,6 +16,9 @@ struct ModelState {
   Index lanes() const { return static_cast<Index>(position.size()); }
   ModelState detached() const;
   ModelState gather(std::span<const Index> lanes) const;
+  /// Takes over another state of the same model, in the storage that is here where shapes agree: a state that is kept
+  /// for long then stays where it is, and does not wander through the memory that is used from piece to piece.
+  void take(ModelState other);
   /// Bytes of all lanes.
   Index bytes() const;
 };

@@ -153,16 +153,13 @@ void Evaluator::run() {
     const bool goes_on = !segments_.front().fresh;
     ModelState state = !goes_on ? model_.initial_state(layout.batch)
                        : layout.batch == 1
-                           ? std::move(carried_)
+                           ? carried_
                            : carried_.gather(std::vector<Index>(static_cast<std::size_t>(layout.batch), 0));
     Tape tape(false);
     const bool keep = segments_.back().keep;
     const Var hidden = model_.forward(tape, inputs, {.layout = layout, .keep_state = keep}, state);
     nll_nats = model_.loss(tape, hidden, targets).nll_nats;
-    if (keep && layout.batch > 1)
-      carried_ = state.gather(std::vector<Index>{layout.batch - 1});
-    else if (keep)
-      carried_ = std::move(state);
+    if (keep) carried_.take(layout.batch > 1 ? state.gather(std::vector<Index>{layout.batch - 1}) : std::move(state));
   }
   deliver(packing, nll_nats);
 }

@@ -38,7 +38,9 @@ void Generator::read(std::span<const std::int32_t> tokens) {
 void Generator::read_waiting() {
   Tape tape(false);
   const Layout layout = Layout::plain(1, static_cast<Index>(waiting_.size()));
-  model_.forward(tape, waiting_, Context{.layout = layout}, memory_);
+  ModelState next = memory_;
+  model_.forward(tape, waiting_, Context{.layout = layout}, next);
+  memory_.take(std::move(next));
   waiting_.clear();
 }
 

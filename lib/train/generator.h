@@ -23,8 +23,8 @@ struct StreamState {
 /// their tokens to the last bit, not on how many calls of `read` made a piece; other pieces agree to rounding.
 class Generator {
  public:
-  /// As fast a token as larger chunks or nearly so, on one thread and on several (test/bench/prompt_chunks.cpp).
-  static constexpr Index kChunk = 1024;
+  /// Large enough for the speed of the forward pass of training (test/bench/prompt_chunks.cpp), at little memory.
+  static constexpr Index kChunk = 512;
 
   /// The model must outlive it. Only the first `tokens` of its vocabulary are drawn (0: all): a published model may
   /// have rows that its tokenizer has no token for.
