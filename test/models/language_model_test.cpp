@@ -130,6 +130,40 @@ TEST_CASE("language model: pieces and steps give the logits of one piece") {
   }
 }
 
+TEST_CASE("language model: a state taken over stays in its storage, and copies of it stay what they were") {
+  LanguageModel model(small("gsa,attention"), false);
+  model.parameters().initialise(4);
+  const auto read = [&](ModelState& state, std::vector<std::int32_t> tokens) {
+    Tape tape(false);
+    model.forward(tape, tokens, {.layout = Layout::plain(1, static_cast<Index>(tokens.size()))}, state);
+  };
+  ModelState kept = model.initial_state(1);
+  read(kept, {1, 2, 3});
+  const ModelState copy = kept;
+  ModelState next = kept;
+  read(next, {4, 5});
+  const auto values = [](const ModelState& state, std::size_t layer) {
+    const auto span = state.layers[layer].real(0).value().span();
+    return std::vector<Real>(span.begin(), span.end());
+  };
+  const auto before = values(kept, 0), wanted = values(next, 0), wanted_cache = values(next, 2);
+  REQUIRE(before != wanted);
+  kept.take(next);
+  CHECK(values(kept, 0) == wanted);
+  CHECK(values(kept, 2) == wanted_cache);  // attention's cache has grown
+  CHECK(kept.position == next.position);
+  CHECK(values(copy, 0) == before);
+  const Real* const storage = kept.layers[0].real(0).value().data();
+  read(next, {6});
+  kept.take(std::move(next));
+  CHECK(kept.layers[0].real(0).value().data() == storage);
+  CHECK(values(kept, 0) != wanted);
+  ModelState empty;
+  empty.take(copy);
+  CHECK(values(empty, 0) == before);
+  CHECK(empty.position == copy.position);
+}
+
 TEST_CASE("language model: the configuration that it gives back builds the same model") {
   for (const ModelConfig& config : configs()) {
     const LanguageModel model(config, false);
