@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct TrainOptions {
 
   Index eval_every = 0;            ///< 0: ten times in all
   Index eval_tokens = 256 * 1024;  ///< 0: the whole split
+  std::optional<double> stop_below_nats;  ///< a validation loss below this ends the run as finished
   Index save_every = 0;            ///< 0: at every evaluation, and every ten minutes
   Index keep = 0;                  ///< periodic checkpoints to keep beside the last
   std::string log;                 ///< JSON lines; empty: none

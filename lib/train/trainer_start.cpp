@@ -47,6 +47,9 @@ Trainer::Trainer(const Dataset& data, TrainOptions options)
     : data_(data), options_(std::move(options)), train_(data.split("train")), files_(options_.output, options_.keep) {
   blas::require_sound();
   if (data_.has_split("valid")) valid_ = &data_.split("valid");
+  if (options_.stop_below_nats && valid_ == nullptr)
+    throw UsageError("--stop-below: {} has no validation split whose loss could get below {}; leave it out",
+                     data_.name(), *options_.stop_below_nats);
   if (train_.is_scored()) fit_to_rows();
   complete(options_);
   std::vector<Index> lengths{options_.segments};
