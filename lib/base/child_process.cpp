@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <thread>
 
 #include "base/file.h"
 #include "base/file_system.h"
@@ -74,6 +75,12 @@ ChildProcess::ChildProcess(const std::string& program, const std::vector<std::st
 
 ChildProcess::~ChildProcess() {
   if (process_ <= 0 || end_) return;
+  constexpr int kPatience = 100;
+  ::kill(process_, SIGTERM);
+  for (int i = 0; i < kPatience; ++i) {
+    if (poll()) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
   ::kill(process_, SIGKILL);
   while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;
 }

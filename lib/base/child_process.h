@@ -27,7 +27,7 @@ class ChildProcess {
                const std::string& errors);
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
-  /// Kills it, where it has not ended.
+  /// Asks it to end, where it has not, waits ten seconds for it, and then kills it.
   ~ChildProcess();
 
   /// How it ended; nothing while it runs. Does not wait.
