@@ -21,7 +21,7 @@ together, one by one: --length 64,256 --pairs 4,16 are two tasks.
 Where --lr lists several rates, the first seed tries all of them, and the further seeds are trained at the one that was
 best on the validation split; the test split has no say in it. A rate that comes to numbers that are not finite is out.
 
-Results are in FOLDER: results.tsv and results.jsonl have a line for each cell that is done, in the order of the grid, the
+Results are in FOLDER: results.tsv and results.jsonl have a line for each cell of the grid that is done, in its order, the
 same to the last byte whenever and in whatever order cells ran; costs.tsv says what they took. cells/NAME has a cell's
 model.best.h5, logs and reports. A table of accuracies, mean and standard deviation over the seeds at the chosen rate, is
 printed at the end.

@@ -91,7 +91,7 @@ SweepGrid make_grid(const SweepAxes& axes,
     if (!taken.contains(key))
       throw UsageError("--set {}: none of the mixers has this option; train --describe-mixer NAME lists them", key);
   for (const SweepCell& cell : grid.cells)
-    if (const std::string name = grid.name(cell, cell.rate); !names.insert(name).second)
+    if (const std::string name = grid.name(cell, cell.rate.value_or(axes.rates.front())); !names.insert(name).second)
       throw UsageError("{}: two cells of the sweep have this name; leave out what stands twice", name);
   return grid;
 }

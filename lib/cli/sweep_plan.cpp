@@ -205,7 +205,7 @@ SweepSeal seal_from_json(const std::string& text, const std::string& where) {
 }
 
 std::optional<Difference> difference(const SweepSeal& here, const SweepSeal& there) {
-  if (here.task != there.task) return Difference{"the task of", here.task, there.task};
+  if (here.task != there.task) return Difference{"the task", here.task, there.task};
   std::vector<Difference> all = differences(here.model, there.model);
   for (Difference& d : differences(here.settings, there.settings)) all.push_back(std::move(d));
   if (all.empty()) return std::nullopt;

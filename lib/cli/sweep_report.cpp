@@ -65,6 +65,17 @@ void add_once(std::vector<T>& list, const T& value) {
   if (std::ranges::find(list, value) == list.end()) list.push_back(value);
 }
 
+/// The line that a point stands on against the state: its mixer's over all widths, or, where its options vary as well,
+/// its mixer's at its width.
+std::string state_line(const SweepGrid& grid, const SweepPoint& p) {
+  const auto differs = [&](auto member) {
+    return std::ranges::any_of(
+        grid.points, [&](const SweepPoint& other) { return other.mixer == p.mixer && other.*member != p.*member; });
+  };
+  if (!differs(&SweepPoint::set) || !differs(&SweepPoint::dim)) return p.mixer;
+  return fmt::format("{}, width {}", p.mixer, p.dim);
+}
+
 /// A line for each name; points in the order of x.
 void add_point(Plot& plot, const std::string& name, const PlotPoint& point) {
   auto series = std::ranges::find(plot.series, name, &PlotSeries::name);
@@ -232,7 +243,7 @@ PlotSheet recall_plot(const SweepPlan& plan, const std::vector<PointSummary>& po
       const SweepPoint& p = plan.grid.points[s.point];
       if (p.task != task) continue;
       const std::string suffix = layers.size() > 1 ? fmt::format(", {} layers", p.layers) : "";
-      add_point(by_state, p.mixer + suffix, {static_cast<double>(s.state_bytes), s.mean, s.deviation});
+      add_point(by_state, state_line(plan.grid, p) + suffix, {static_cast<double>(s.state_bytes), s.mean, s.deviation});
       add_point(by_width, mixer_text(p) + suffix, {static_cast<double>(p.dim), s.mean, s.deviation});
     }
     sheet.panels.push_back(std::move(by_state));
