@@ -91,7 +91,7 @@ Status run(const RecallSweepOptions& o, const Command& command, const Common& co
   if (!o.plot.empty()) plot.emplace(o.plot);
   SweepSummary summary;
   if (!o.collect) {
-    std::filesystem::create_directories(folder.file("cells"));
+    folder.make();
     summary = run_sweep(plan, folder, o.jobs, [&] { collect(plan, folder); });
     note_end(plan, summary);
   }

@@ -62,6 +62,8 @@ void with_lock(const std::string& path, const std::function<bool(double)>& wait,
   }
 }
 
+void SweepFolder::make() const { make_folder(path_ + "/cells"); }
+
 std::string SweepFolder::cell_file(const std::string& cell, const std::string& name) const {
   return fmt::format("{}/cells/{}/{}", path_, cell, name);
 }

@@ -39,6 +39,8 @@ class SweepFolder {
  public:
   explicit SweepFolder(std::string path) : path_(std::move(path)) {}
 
+  /// Makes the folder, unless it is there. Throws InputError where it cannot.
+  void make() const;
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   std::string cell_file(const std::string& cell, const std::string& name) const;
   bool has(const std::string& cell, const std::string& name) const;

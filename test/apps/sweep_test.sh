@@ -123,5 +123,6 @@ refused 2 "exclude each other" "$bench" sweep bad "${task[@]}" --cell 2 --cells 
 refused 2 "no examples to choose by" "$bench" sweep bad "${task[@]}" --valid 0
 refused 2 "--task is missing" "$bench" sweep bad
 refused 1 "has no cells to collect" "$bench" sweep bad "${task[@]}" --collect
+refused 1 "/dev/null/sweep/cells: cannot make the folder" "$bench" sweep /dev/null/sweep "${task[@]}"
 refused 2 "ends so" "$bench" sweep bad "${task[@]}" --plot recall.pdf
 echo "sweep_test: passed"
