@@ -156,7 +156,8 @@ def measure(model, options):
             break
         begin = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        loss = model(batch[:, :-1], batch[:, 1:])
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.bf16):
+            loss = model(batch[:, :-1], batch[:, 1:])
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -191,6 +192,7 @@ def parse_options():
         ("warmup", 2, "steps before them"), ("seconds", 30, "stop measuring after so long (two steps at least)"),
     ]:
         parser.add_argument("--" + name, type=int, default=value, help=f"{meaning} (default {value})")
+    parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
     parser.add_argument("--loop", choices=["slices", "unbind"], default="unbind", help="how gsa takes its time steps")
     parser.add_argument("--variant", default="", help="a word for the environment, copied to the output")
     parser.add_argument("--require-blas", choices=["pthread", "openmp"], help="fail where another OpenBLAS is loaded")
@@ -213,7 +215,7 @@ def main():
     ordered = sorted(seconds)
     capability = [line.split(":")[1].strip() for line in torch.__config__.show().splitlines() if "capability" in line]
     print(json.dumps({
-        "model": options.model, "variant": options.variant, "dim": options.dim, "layers": options.layers,
+        "model": options.model, "bf16": options.bf16, "variant": options.variant, "dim": options.dim, "layers": options.layers,
         "heads": options.heads, "vocab": options.vocab, "batch": options.batch, "length": options.length,
         "loop": options.loop if options.model == "gsa" else None,
         "parameters": sum(p.numel() for p in model.parameters()), "threads": torch.get_num_threads(),

@@ -12,6 +12,7 @@
 #include "models/language_model.h"
 #include "tensor/arena.h"
 #include "tensor/blas.h"
+#include "tensor/linear_products.h"
 #include "train/optimizer.h"
 
 using namespace quipu;
@@ -36,7 +37,7 @@ int main(int argc, char** argv) {
   std::string preset;
   Index batch = 8, steps = 8, warmup = 2;
   std::vector<std::string> settings;
-  bool checkpoint = false;
+  bool checkpoint = false, onednn = false, bf16 = false;
   config.vocab = 8192, config.heads = 4;
   CLI::App app("training throughput of one model");
   app.add_option("--mixer", config.mixer);
@@ -55,7 +56,11 @@ int main(int argc, char** argv) {
   app.add_option("--warmup", warmup);
   app.add_option("--set", settings);
   app.add_flag("--checkpoint-activations", checkpoint);
+  app.add_flag("--onednn", onednn, "its products in float");
+  app.add_flag("--bf16", bf16, "linear layers in bf16");
   CLI11_PARSE(app, argc, argv);
+  if (onednn) blas::use(blas::Library::onednn);
+  if (bf16) set_linear_precision(Precision::bf16);
   for (const std::string& s : settings) config.options[s.substr(0, s.find('='))] = s.substr(s.find('=') + 1);
   if (!preset.empty()) apply_preset(config, preset);
 
@@ -94,8 +99,8 @@ int main(int argc, char** argv) {
   fmt::print(
       "{{\"mixer\": \"{}\", \"dim\": {}, \"layers\": {}, \"batch\": {}, \"length\": {}, \"threads\": {}, "
       "\"parameters\": {}, \"tokens_per_s_best\": {:.0f}, \"tokens_per_s_median\": {:.0f}, \"peak_rss_bytes\": {}, "
-      "\"arena_high_water_bytes\": {}, \"loss_nats\": {:.4f}, \"blas_kernel\": \"{}\"}}\n",
+      "\"arena_high_water_bytes\": {}, \"loss_nats\": {:.4f}, \"products\": \"{}\"}}\n",
       config.mixer, config.dim, config.layers, batch, config.length, omp_get_max_threads(), parameters.count(),
       per_step / seconds.front(), per_step / seconds[seconds.size() / 2], usage.ru_maxrss * 1024,
-      arena::usage().high_water, loss, blas::kernel_name());
+      arena::usage().high_water, loss, blas::product_names());
 }
