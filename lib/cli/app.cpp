@@ -58,7 +58,9 @@ Status run_tool(const ToolInfo& info, const std::vector<std::string>& args,
   common.threads = choice.threads;
   common.threads_source = choice.source;
   set_threads(choice.threads);
-  blas::use(common.blas == "onednn" ? blas::Library::onednn : blas::Library::openblas);
+  blas::use(common.blas == "onednn"     ? blas::Library::onednn
+            : common.blas == "openblas" ? blas::Library::openblas
+                                        : blas::fastest_library());
   log_detail("{}", build_line(build_info()));
   log_detail("threads: {} (from {})", choice.threads, choice.source);
   if (info.stops_cleanly) install_stop_signals();

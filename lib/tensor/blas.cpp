@@ -28,7 +28,7 @@ std::atomic<Library> chosen = Library::openblas;
 
 /// oneDNN takes products that are large enough for its overhead, and simple ones.
 bool onednn_takes(Index work, Real beta, Real alpha) {
-  constexpr Index kLeastWork = Index{1} << 20;
+  constexpr Index kLeastWork = Index{1} << 21;
   return chosen.load(std::memory_order_relaxed) == Library::onednn && work >= kLeastWork && alpha == 1 &&
          (beta == 0 || beta == 1) && !omp_in_parallel();
 }
@@ -53,6 +53,10 @@ void use(Library library) {
   if (library == Library::onednn && !onednn::is_built_in())
     throw UsageError("--blas: onednn was not there when this was built (libdnnl-dev); use openblas");
   chosen = library;
+}
+
+Library fastest_library() {
+  return onednn::is_built_in() && __builtin_cpu_supports("avx512f") ? Library::onednn : Library::openblas;
 }
 
 Library library() { return chosen; }

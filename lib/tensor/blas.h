@@ -12,6 +12,8 @@ enum class Library { openblas, onednn };
 
 /// For the whole process; call before work starts. Throws UsageError where oneDNN is not built in.
 void use(Library library);
+/// The faster one as measured: oneDNN where it is built in and the CPU has AVX-512.
+Library fastest_library();
 Library library();
 
 /// c = alpha a b + beta c;  a: [m,k], b: [k,n], c: [m,n].
