@@ -13,6 +13,7 @@
 #include "cli/build_info.h"
 #include "cli/console.h"
 #include "cli/parser.h"
+#include "tensor/blas.h"
 
 namespace quipu {
 namespace {
@@ -57,6 +58,9 @@ Status run_tool(const ToolInfo& info, const std::vector<std::string>& args,
   common.threads = choice.threads;
   common.threads_source = choice.source;
   set_threads(choice.threads);
+  blas::use(common.blas == "onednn"     ? blas::Library::onednn
+            : common.blas == "openblas" ? blas::Library::openblas
+                                        : blas::fastest_library());
   log_detail("{}", build_line(build_info()));
   log_detail("threads: {} (from {})", choice.threads, choice.source);
   const Command& chosen = parser.chosen();

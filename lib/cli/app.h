@@ -13,6 +13,7 @@ namespace quipu {
 struct Common {
   int threads = 1;
   std::string threads_source;
+  std::string blas = "auto";
   std::uint64_t seed = 1;
   bool seed_given = false;
   bool json = false;
