@@ -191,42 +191,36 @@ class SweepRun {
   }
 
   std::vector<std::string> words(const Job& job) const {
-    const SweepPoint& p = plan_.grid.points[plan_.grid.cells[job.cell].point];
-    const std::string& task = plan_.tasks[p.task].output;
-    const std::string threads = fmt::format("{}", threads_);
-    if (job.stage != Stage::train)
-      return {"run",
-              folder_.cell_file(job.name, "model.best.h5"),
-              task,
-              "--split",
-              name_of(job.stage),
-              "--json",
-              "--quiet",
-              "--threads",
-              threads};
-    std::vector<std::string> words = {task,
-                                      "-o",
-                                      folder_.cell_file(job.name, "model.h5"),
-                                      "--mixer",
-                                      p.mixer,
-                                      "--layers",
-                                      fmt::format("{}", p.layers),
-                                      "--dim",
-                                      fmt::format("{}", p.dim),
-                                      "--lr",
-                                      fmt::format("{}", job.rate),
-                                      "--seed",
-                                      fmt::format("{}", plan_.grid.cells[job.cell].seed),
-                                      "--log",
-                                      folder_.cell_file(job.name, "train.jsonl"),
-                                      "--json",
-                                      "--threads",
-                                      threads};
-    for (const std::string& setting : p.set) words.insert(words.end(), {"--set", setting});
+    std::vector<std::string> words = job.stage == Stage::train ? train_words(job) : score_words(job);
+    words.insert(words.end(), {"--json", "--threads", fmt::format("{}", threads_), "--blas", plan_.common.blas});
+    return words;
+  }
+
+  std::vector<std::string> score_words(const Job& job) const {
+    return {"run", folder_.cell_file(job.name, "model.best.h5"), task(job), "--split", name_of(job.stage), "--quiet"};
+  }
+
+  std::vector<std::string> train_words(const Job& job) const {
+    const SweepCell& cell = plan_.grid.cells[job.cell];
+    const SweepPoint& p = plan_.grid.points[cell.point];
+    std::vector<std::string> words{task(job)};
+    const auto add = [&](const char* option, const std::string& value) { words.insert(words.end(), {option, value}); };
+    add("--output", folder_.cell_file(job.name, "model.h5"));
+    add("--log", folder_.cell_file(job.name, "train.jsonl"));
+    add("--mixer", p.mixer);
+    for (const std::string& setting : p.set) add("--set", setting);
+    add("--layers", fmt::format("{}", p.layers));
+    add("--dim", fmt::format("{}", p.dim));
+    add("--lr", fmt::format("{}", job.rate));
+    add("--seed", fmt::format("{}", cell.seed));
     words.insert(words.end(), plan_.words.begin(), plan_.words.end());
     if (const double left_s = time_left_s(); std::isfinite(left_s))
-      words.insert(words.end(), {"--time-limit", fmt::format("{:.3f}s", std::max(left_s, 0.001))});
+      add("--time-limit", fmt::format("{:.3f}s", std::max(left_s, 0.001)));
     return words;
+  }
+
+  const std::string& task(const Job& job) const {
+    return plan_.tasks[plan_.grid.points[plan_.grid.cells[job.cell].point].task].output;
   }
 
   void poll() {

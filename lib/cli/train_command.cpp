@@ -122,6 +122,13 @@ void add_reading_options(const Section& s, TrainOptions& o) {
            "End, as finished, at the first reading whose loss is below X nats per token.");
 }
 
+void add_precision_option(const Section& s, TrainRequest& r) {
+  add_choice(
+      s, "--precision", r.precision, {"f32", "bf16"},
+      "Numbers that the linear layers multiply: bf16 is faster on CPUs with instructions for it; sums, weights and "
+      "all else stay in float.");
+}
+
 void add_run_options(const Section& s, TrainRequest& r) {
   TrainOptions& o = r.train;
   add_value(s, {"-o,--output", "MODEL.h5", "The checkpoint; the best on validation is MODEL.best.h5.", ""},
@@ -135,10 +142,6 @@ void add_run_options(const Section& s, TrainRequest& r) {
            "auto goes on where MODEL.h5 ended, if its options agree; never starts afresh; or a checkpoint to go on "
            "from.");
   add_duration(s, "--time-limit", r.time_limit_s, "Stop with all saved after this time, such as 1h30m.");
-  add_choice(
-      s, "--precision", r.precision, {"f32", "bf16"},
-      "Numbers that the linear layers multiply: bf16 is faster on CPUs with instructions for it; sums, weights and "
-      "all else stay in float.");
   add_flag(s, "--dry-run", r.dry_run, "Only say what the run would need: parameters, memory, FLOPs.");
 }
 
@@ -150,6 +153,7 @@ void add_train_options(Command& tool, TrainRequest& request) {
   const Section run = tool.section("Run"), model = tool.section("Model"), optimiser = tool.section("Optimiser");
   add_run_options(run, request);
   add_reading_options(run, request.train);
+  add_precision_option(run, request);
   add_stack_options(model, request);
   add_block_options(model, request);
   add_start_options(model, request);
@@ -162,6 +166,7 @@ void add_training_options(Command& tool, TrainRequest& request) {
   add_block_options(tool.section("Block"), request);
   add_batch_options(tool.section("Batch"), request.train);
   add_optimiser_options(tool.section("Optimiser"), request);
+  add_precision_option(tool.section("Optimiser"), request);
   add_reading_options(tool.section("Validation"), request.train);
 }
 
