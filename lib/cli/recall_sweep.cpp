@@ -120,7 +120,8 @@ void add_grid_options(const Command& command, RecallSweepOptions& o) {
 
 void add_call_options(const Command& command, RecallSweepOptions& o) {
   const Section call = command.section("Call");
-  add_count(call, "--jobs", o.jobs, 1, 4096, "cells at a time; they share the --threads");
+  add_count(call, "--jobs", o.jobs, 1, 4096,
+            "cells at a time; they share the --threads, and small models are fastest with one each");
   const auto share = &add_text(call, "--cells", o.cells, "I/N", "only share I (from 1) of N, for a job array");
   const auto single = &add_text(call, "--cell", o.cell, "LIST", "only these cells, by their number in --list-cells");
   exclude(*share, *single);
