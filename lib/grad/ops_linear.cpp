@@ -9,6 +9,7 @@
 namespace quipu::inline QUIPU_REAL_NS {
 
 void linear_into(Matrix y, Matrix x, const Weight& weight, const Tensor& bias) {
+  const OpScope op_scope("linear");
   multiply_weight(y, x, weight, bias.defined() ? bias.data() : nullptr);
 }
 
@@ -22,6 +23,7 @@ Var linear_untrained(Tape& tape, const Var& x, const Weight& weight, const Var& 
 }
 
 Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias) {
+  const OpScope op_scope("linear");
   const Index out = weight.extent(0);
   Shape shape = x.shape();
   shape[-1] = out;
