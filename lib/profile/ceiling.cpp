@@ -12,9 +12,7 @@
 
 namespace quipu {
 
-double Ceiling::seconds(double flops, double bytes) const {
-  return std::max(flops / flops_per_s, bytes / bytes_per_s);
-}
+double Ceiling::seconds(double flops, double bytes) const { return std::max(flops / flops_per_s, bytes / bytes_per_s); }
 
 inline namespace QUIPU_REAL_NS {
 namespace {
