@@ -56,6 +56,7 @@ Status run_tool(const ToolInfo& info, const std::vector<std::string>& args,
   const ThreadChoice choice = choose_threads(thread_hints(parser.threads_asked()));
   common.threads = choice.threads;
   common.threads_source = choice.source;
+  if (common.thread_list.empty()) common.thread_list = {choice.threads};
   set_threads(choice.threads);
   log_detail("{}", build_line(build_info()));
   log_detail("threads: {} (from {})", choice.threads, choice.source);

@@ -63,25 +63,26 @@ const char* style_of(PlotStyle style) {
 }
 
 /// How series number `index` is drawn from its data block.
-std::string series_script(const PlotSeries& series, std::size_t index, bool bars) {
+std::string series_script(const PlotSeries& series, std::size_t index, std::size_t block, bool bars) {
   const char* colour = kColours[index % std::size(kColours)];
   const std::string title = series.name.empty() ? "notitle" : "title " + quoted(series.name);
   std::string script =
-      fmt::format("$series{} using 1:2 with {} linecolor rgb '{}' linewidth 1.5 pointtype {} pointsize 0.5 {}", index,
+      fmt::format("$series{} using 1:2 with {} linecolor rgb '{}' linewidth 1.5 pointtype {} pointsize 0.5 {}", block,
                   style_of(series.style), colour, kShapes[index % std::size(kShapes)], title);
   if (bars)
     script += fmt::format(
-        ", $series{} using 1:3:(0):($4-$3) with vectors nohead linecolor rgb '{}' linewidth 1 notitle", index, colour);
+        ", $series{} using 1:3:(0):($4-$3) with vectors nohead linecolor rgb '{}' linewidth 1 notitle", block, colour);
   return script;
 }
 
 /// Cairo's png is the smoother one, where gnuplot was built with it.
-std::string terminal_script(const std::string& terminal) {
-  constexpr const char* kOptions = "noenhanced size 800,500 font 'sans,12' background rgb 'white'";
-  const std::string plain = fmt::format("set terminal {} {}", terminal, kOptions);
+std::string terminal_script(const std::string& terminal, std::size_t plots) {
+  const std::string options =
+      fmt::format("noenhanced size {},500 font 'sans,12' background rgb 'white'", plots == 1 ? 800 : 640 * plots);
+  const std::string plain = fmt::format("set terminal {} {}", terminal, options);
   if (terminal != "png") return plain + "\n";
   return fmt::format("if (strstrt(GPVAL_TERMINALS, 'pngcairo')) {{ set terminal pngcairo {} }} else {{ {} }}\n",
-                     kOptions, plain);
+                     options, plain);
 }
 
 /// The least and the greatest number that an axis shows.
@@ -93,9 +94,8 @@ struct Extent {
   }
 };
 
-}  // namespace
-
-std::string plot_script(const Plot& plot, const std::string& terminal) {
+/// One plot, but for the terminal; its data blocks count from `block` on.
+std::string panel_script(const Plot& plot, std::size_t& block) {
   std::string data, drawn;
   Extent x, y;
   bool has_key = false;
@@ -111,18 +111,33 @@ std::string plot_script(const Plot& plot, const std::string& terminal) {
       empty = false, bars = bars || bar;
     }
     if (empty) continue;
-    data += fmt::format("$series{} << END\n{}END\n", i, rows);
-    drawn += (drawn.empty() ? "plot " : ", ") + series_script(series, i, bars);
+    data += fmt::format("$series{} << END\n{}END\n", block, rows);
+    drawn += (drawn.empty() ? "plot " : ", ") + series_script(series, i, block, bars);
+    ++block;
     has_key = has_key || !series.name.empty();
   }
   if (drawn.empty()) throw InputError("plot of {}: no point can be shown; all are missing or not finite", plot.y.label);
-  return terminal_script(terminal) +
-         "set encoding utf8\nset border 3 linecolor rgb '#444444'\nset tics nomirror out\n"
+  return "set encoding utf8\nset border 3 linecolor rgb '#444444'\nset tics nomirror out\n"
          "set grid ytics linecolor rgb '#dddddd' linetype 1\nset offsets graph "
          "0, graph 0, graph 0.05, "
          "graph 0.05\n" +
          (has_key ? "set key top right noopaque\n" : "set key off\n") + axis_script("x", plot.x, x.low, x.high) +
          axis_script("y", plot.y, y.low, y.high) + data + drawn + "\n";
+}
+
+}  // namespace
+
+std::string plot_script(const Plot& plot, const std::string& terminal) {
+  return plot_script(std::span(&plot, 1), terminal);
+}
+
+std::string plot_script(std::span<const Plot> plots, const std::string& terminal) {
+  std::size_t block = 0;
+  std::string script = terminal_script(terminal, plots.size());
+  if (plots.size() == 1) return script + panel_script(plots[0], block);
+  script += fmt::format("set multiplot layout 1,{}\n", plots.size());
+  for (const Plot& plot : plots) script += "reset\n" + panel_script(plot, block);
+  return script + "unset multiplot\n";
 }
 
 namespace {
@@ -143,8 +158,8 @@ bool is_whole(const std::string& drawing, const std::string& terminal) {
 
 PlotFile::PlotFile(const std::string& path) : terminal_(terminal_of(path)), gnuplot_(find_gnuplot()), file_(path) {}
 
-void PlotFile::write(const Plot& plot) {
-  const std::string drawing = run_gnuplot(gnuplot_, plot_script(plot, terminal_));
+void PlotFile::write(std::span<const Plot> plots) {
+  const std::string drawing = run_gnuplot(gnuplot_, plot_script(plots, terminal_));
   if (!is_whole(drawing, terminal_))
     throw InputError("gnuplot: gave {} bytes that are no whole {}; the package gnuplot-nox has one that draws it",
                      drawing.size(), terminal_);

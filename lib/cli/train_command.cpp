@@ -10,44 +10,11 @@ void add_model_options(const Section& s, TrainRequest& r) {
   add_text(s, "--mixer", r.mixer, "PATTERN",
            "Token mixer of the layers: a name (default gsa), or several that repeat up the stack, as in "
            "3xgsa,attention.");
-  add_count(s, "--layers", r.layers, 1, 10000, "Layers (default 4).");
-  add_count(s, "--dim", r.dim, 1, 1 << 20, "Width of the model (default 256).");
-  add_count(s, "--heads", r.heads, 1, 1 << 20, "Heads of every token mixer (default: the mixer's own).");
-  add_text(s, "--channel-mixer", r.channel_mixer, "NAME",
-           "Channel mixer of the layers, or none (default: the one that suits the mixer).");
-  add_text(s, "--norm", r.norm, "layernorm|rmsnorm", "Normalisation (default: the one that suits the mixer).");
-  add_text(s, "--norm-place", r.norm_place, "pre|post",
-           "Whether a layer normalises what goes into it, or the sum that comes out (default: what suits the mixer).");
-  add_text(s, "--positions", r.positions, "none|learned|sinusoidal",
-           "Positions added to the embeddings (default: what suits the mixer).");
-  add_text(s, "--head", r.head, "tied|untied", "Whether the output projection is the embedding table.");
-  add_texts(s, "--set", r.set, "KEY=VALUE", "An option of a mixer, as slots=64, or gsa.slots=64 for one of several.");
-  add_count(
-      s, "--memory-tokens", r.memory_tokens, 0, 1 << 20,
-      "Memory tokens around every segment of --seq-len tokens, as in the Recurrent Memory Transformer (default 0: "
-      "none).");
-  add_text(s, "--memory-mask", r.memory_mask, "causal|blocks",
-           "Whether the memory tokens before or behind a segment see one another (default: what suits the mixer).");
-  add_text(
-      s, "--memory-state", r.memory_state, "fresh|carried",
-      "Whether the mixers' own states start anew with every segment or cross its boundary (default: what suits the "
-      "mixer).");
-  add_text(s, "--preset", r.preset, "gpt2|transformer++", "A published model; other options change it.");
+  add_shape_options(s, r);
   add_text(s, "--init", r.train.init, "MODEL.h5",
            "Start from the weights of another checkpoint, whose model is taken over.");
   add_flag(s, "--list-mixers", r.list_mixers, "List the mixers with the bytes of their states, and stop.");
   add_text(s, "--describe-mixer", r.describe_mixer, "NAME", "Show a mixer's options with their defaults, and stop.");
-}
-
-/// Counts between commas.
-std::vector<Index> parse_stages(const std::string& text) {
-  std::vector<Index> stages;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    stages.push_back(parse_integer("--curriculum", text.substr(begin, end - begin), 1, 1 << 20));
-    begin = end + 1;
-  }
-  return stages;
 }
 
 void add_batch_options(const Section& s, TrainOptions& o) {
@@ -58,7 +25,7 @@ void add_batch_options(const Section& s, TrainOptions& o) {
             "Segments in a window, read one after another with the memory "
             "handed on.");
   add_value(s, {"--curriculum", "N,N,..", "Segments in the windows of equal parts of the run, as in 1,2,4,8.", ""},
-            [&o](const std::string& text) { o.curriculum = parse_stages(text); });
+            [&o](const std::string& text) { o.curriculum = parse_counts("--curriculum", text, 1, 1 << 20); });
   add_value(s,
             {"--bptt-depth", "N|all",
              "Segments before its own that the loss of a segment is differentiated through, exactly, in N + 1 backward "
@@ -124,6 +91,32 @@ void add_run_options(const Section& s, TrainRequest& r) {
 }
 
 }  // namespace
+
+void add_shape_options(const Section& s, TrainRequest& r) {
+  add_count(s, "--layers", r.layers, 1, 10000, "Layers (default 4).");
+  add_count(s, "--dim", r.dim, 1, 1 << 20, "Width of the model (default 256).");
+  add_count(s, "--heads", r.heads, 1, 1 << 20, "Heads of every token mixer (default: the mixer's own).");
+  add_text(s, "--channel-mixer", r.channel_mixer, "NAME",
+           "Channel mixer of the layers, or none (default: the one that suits the mixer).");
+  add_text(s, "--norm", r.norm, "layernorm|rmsnorm", "Normalisation (default: the one that suits the mixer).");
+  add_text(s, "--norm-place", r.norm_place, "pre|post",
+           "Whether a layer normalises what goes into it, or the sum that comes out (default: what suits the mixer).");
+  add_text(s, "--positions", r.positions, "none|learned|sinusoidal",
+           "Positions added to the embeddings (default: what suits the mixer).");
+  add_text(s, "--head", r.head, "tied|untied", "Whether the output projection is the embedding table.");
+  add_texts(s, "--set", r.set, "KEY=VALUE", "An option of a mixer, as slots=64, or gsa.slots=64 for one of several.");
+  add_count(
+      s, "--memory-tokens", r.memory_tokens, 0, 1 << 20,
+      "Memory tokens around every segment of --seq-len tokens, as in the Recurrent Memory Transformer (default 0: "
+      "none).");
+  add_text(s, "--memory-mask", r.memory_mask, "causal|blocks",
+           "Whether the memory tokens before or behind a segment see one another (default: what suits the mixer).");
+  add_text(
+      s, "--memory-state", r.memory_state, "fresh|carried",
+      "Whether the mixers' own states start anew with every segment or cross its boundary (default: what suits the "
+      "mixer).");
+  add_text(s, "--preset", r.preset, "gpt2|transformer++", "A published model; other options change it.");
+}
 
 void add_train_options(Command& tool, TrainRequest& request) {
   request.train.output.clear();

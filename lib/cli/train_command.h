@@ -30,6 +30,9 @@ struct TrainRequest {
 /// Declares the options of `train`.
 void add_train_options(Command& tool, TrainRequest& request);
 
+/// Those of them that say what a model is like beside its mixers; --preset among them.
+void add_shape_options(const Section& section, TrainRequest& request);
+
 /// What the options come to, once they are read: presets applied, the model of --init taken over where the command
 /// line does not say otherwise, warm-up chosen. Throws UsageError for options that cannot go together.
 TrainOptions resolve(const TrainRequest& request, const Common& common);

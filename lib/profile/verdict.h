@@ -1,6 +1,5 @@
 #pragma once
 #include <span>
-#include <string>
 
 #include "store/profile_file.h"
 
@@ -23,10 +22,5 @@ inline constexpr double kFlat = 1.25;
 
 /// Of rows of one mixer, mode and number of threads, by ascending length.
 Verdict verdict_of(std::span<const ProfileRow> rows);
-
-/// "state constant: yes (262,144 bytes)", "state constant: no (65,544 bytes at 128, 67,108,872 at 131,072)".
-std::string state_verdict(const Verdict& verdict);
-/// "time per token: flat from 128 to 131,072 (x1.02)", "time per token: grows with length (x31 from 128 to 131,072)".
-std::string time_verdict(const Verdict& verdict);
 
 }  // namespace quipu
