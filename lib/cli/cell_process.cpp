@@ -14,11 +14,15 @@
 
 #include "base/output.h"
 #include "base/stop.h"
+#include "profile/process_memory.h"
 
 extern char** environ;
 
 namespace quipu {
 namespace {
+
+/// Of the memory that is free: the rest is for the programs beside this one.
+constexpr double kShareOfMemory = 0.9;
 
 void require(int error, const char* what) {
   if (error != 0) throw InputError("a process to measure in: cannot {}: {}", what, std::strerror(error));
@@ -110,6 +114,7 @@ std::optional<ProfileRow> measure_apart(const CellRequest& cell, int threads) {
 void answer_cell(const std::string& json) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const CellRequest cell = request_from_json(json);
+  limit_memory(static_cast<std::size_t>(static_cast<double>(memory_left()) * kShareOfMemory));
   try {
     if (const auto row = measure_cell(cell)) write_output(to_json(*row));
   } catch (const InternalError& error) {

@@ -11,9 +11,6 @@
 namespace quipu::inline QUIPU_REAL_NS {
 namespace {
 
-/// Of the memory that is free, for the programs beside this one.
-constexpr double kShareOfMemory = 0.9;
-
 std::unique_ptr<LanguageModel> build_model(const CellRequest& request) {
   const bool trains = request.mode == ProfileMode::train;
   if (!request.model.empty()) return load_model(CheckpointFile(request.model), trains, request.settings);
@@ -44,7 +41,6 @@ void require_state(const LanguageModel& model, const CellRequest& request, Index
 /// False where a stop was asked for.
 bool measure(const CellRequest& request, ProfileRow& row) {
   const std::size_t idle = resident_now();
-  limit_memory(static_cast<std::size_t>(static_cast<double>(memory_left()) * kShareOfMemory));
   const auto model = build_model(request);
   if (row.note = why_impossible(*model, request); !row.note.empty()) return true;
   forget_peak();
