@@ -121,8 +121,8 @@ std::string panel_script(const Plot& plot, std::size_t& block) {
          "set grid ytics linecolor rgb '#dddddd' linetype 1\nset offsets graph "
          "0, graph 0, graph 0.05, "
          "graph 0.05\n" +
-         (has_key ? "set key top right noopaque\n" : "set key off\n") + axis_script("x", plot.x, x.low, x.high) +
-         axis_script("y", plot.y, y.low, y.high) + data + drawn + "\n";
+         std::string(has_key ? "set key top right noopaque\n" : "set key off\n") +
+         axis_script("x", plot.x, x.low, x.high) + axis_script("y", plot.y, y.low, y.high) + data + drawn + "\n";
 }
 
 }  // namespace

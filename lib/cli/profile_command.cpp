@@ -23,10 +23,10 @@ std::vector<std::string> split_at(const std::string& text, char separator) {
 }
 
 void check_request(const ProfileRequest& r) {
-  if (r.model.empty() == r.mixers.empty())
-    throw UsageError(r.model.empty() ? "MODEL.h5: is missing; give a checkpoint, or mixers with --mixer"
-                                     : "--mixer: makes models, and {} is one; give one of them",
-                     r.model);
+  if (r.model.empty() && r.mixers.empty())
+    throw UsageError("MODEL.h5: is missing; give a checkpoint, or mixers with --mixer");
+  if (!r.model.empty() && !r.mixers.empty())
+    throw UsageError("--mixer: makes models, and {} is one; give one of them", r.model);
   if (r.model == "-") throw UsageError("-: every cell reads the model anew; give it as a file");
   const TrainRequest& s = r.shape;
   const bool shaped = s.channel_mixer || s.norm || s.norm_place || s.memory_tokens || s.memory_mask || s.memory_state ||
@@ -136,15 +136,12 @@ std::vector<CellRequest> cells_of(const ProfileRequest& r, std::uint64_t seed) {
   const std::vector<std::string> mixers = r.model.empty() ? parse_mixers(r.mixers) : std::vector<std::string>{""};
   std::vector<CellRequest> cells;
   for (const std::string& mixer : mixers) {
-    CellRequest cell{.mixer = mixer,
-                     .model = r.model,
-                     .fit_context = r.model.empty() && !r.context,
-                     .mode = mode_from_name(r.mode),
-                     .length = lengths.front(),
-                     .batch = r.batch,
-                     .seconds = r.seconds,
-                     .by_op = r.by_op,
-                     .seed = seed};
+    CellRequest cell;
+    cell.mixer = mixer, cell.model = r.model;
+    cell.fit_context = r.model.empty() && !r.context;
+    cell.mode = mode_from_name(r.mode);
+    cell.length = lengths.front(), cell.batch = r.batch;
+    cell.seconds = r.seconds, cell.by_op = r.by_op, cell.seed = seed;
     if (r.model.empty()) cell.config = config_of(r, mixer, mixers);
     if (!r.model.empty()) cell.settings = r.shape.set;
     try_model(cell);

@@ -234,10 +234,13 @@ Json profile_json(const Profile& profile) {
 
 std::vector<Plot> profile_plots(const Profile& profile) {
   const std::string mode = profile.rows.empty() ? "" : profile.rows.front().mode;
-  Plot time{.x = {"length (tokens)", AxisScale::log2}, .y = {"time per token, " + mode + " (s)", AxisScale::log10}};
-  Plot memory{.x = {"length (tokens)", AxisScale::log2}, .y = {"peak memory (bytes)", AxisScale::log10}};
+  Plot time{.x = {"length (tokens)", AxisScale::log2},
+            .y = {"time per token, " + mode + " (s)", AxisScale::log10},
+            .series = {}};
+  Plot memory{.x = {"length (tokens)", AxisScale::log2}, .y = {"peak memory (bytes)", AxisScale::log10}, .series = {}};
   for (const auto& curve : curves_of(profile)) {
-    PlotSeries times{.name = curve_name(profile, curve.front())}, bytes = times;
+    PlotSeries times, bytes;
+    times.name = bytes.name = curve_name(profile, curve.front());
     for (const ProfileRow& row : curve) {
       if (!row.measured()) continue;
       const auto length = static_cast<double>(row.length);

@@ -45,7 +45,7 @@ bool measure(const CellRequest& request, ProfileRow& row) {
   if (row.note = why_impossible(*model, request); !row.note.empty()) return true;
   forget_peak();
   const auto workload = make_workload(*model, request);
-  const std::optional<Spread> seconds = workload->run({.seconds = request.seconds});
+  const std::optional<Spread> seconds = time_runs(*workload, request.seconds);
   if (!seconds) return false;
   row.resident_bytes = static_cast<Index>(std::max(resident_peak(), idle) - idle);
   const std::optional<Index> state = workload->state_bytes();
