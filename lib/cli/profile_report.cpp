@@ -48,7 +48,8 @@ std::string rows_text(const Profile& profile) {
                human_bytes(row.bytes_per_token), share_text(row.ceiling_share),
                row.memory_bound ? "memory" : "products"});
   }
-  return table.text() + (notes.empty() ? "" : "\n" + notes);
+  if (!notes.empty()) notes.insert(0, 1, '\n');
+  return table.text() + notes;
 }
 
 std::string ceilings_text(const Profile& profile) {
@@ -187,7 +188,7 @@ std::string time_verdict(const Verdict& v) {
 
 std::string profile_text(const Profile& profile) {
   std::string text = rows_text(profile);
-  text += "\n" + ceilings_text(profile) + "\n";
+  text += fmt::format("\n{}\n", ceilings_text(profile));
   for (const auto& curve : curves_of(profile)) {
     const Verdict v = verdict_of(curve);
     text += fmt::format("{}: {}; {}\n", curve_name(profile, curve.front()), state_verdict(v), time_verdict(v));
@@ -215,7 +216,8 @@ std::string profile_tsv(const Profile& profile) {
       ops += fmt::format("{}\t{}\t{}\t{}\t{}\t{:.6g}\t{:.6g}\n", r.mixer, r.length, r.threads, op.op,
                          op.backward ? "backward" : "forward", op.calls, op.seconds);
   }
-  return ops.empty() ? text : text + "\nmixer\tlength\tthreads\top\tpass\tcalls\tseconds\n" + ops;
+  if (!ops.empty()) text += fmt::format("\nmixer\tlength\tthreads\top\tpass\tcalls\tseconds\n{}", ops);
+  return text;
 }
 
 Json profile_json(const Profile& profile) {
