@@ -16,7 +16,8 @@ what a token takes in time and memory, next to what this machine could do at bes
 
 Modes, at a length of n tokens:
 
-  decode   one more token is drawn after n tokens that were read; then the next, as long as they are few beside n
+  decode   one more token is drawn after n tokens that were read; then the
+           next, as long as they are few beside n
   prefill  n tokens are read, in the chunks in which generate reads its prompts
   train    forward, backward and AdamW on sequences of n tokens
 
@@ -27,18 +28,26 @@ prefill: of long lengths of attention that takes minutes.
 
 Columns of the table, and of --tsv and --json:
 
-  a token     median of seconds per token (of all sequences of the batch together); spread: half the distance of
-              the quartiles
-  state       what a sequence keeps, measured; it must be what the model's own formula says, else the run fails
-  memory      the most that the process had resident, beyond what it takes idle: weights, state and all else
-  FLOPs       of a token: two for every weight that it is multiplied with, and two for every multiply-add of the
-              mixing itself; in training three times that; nothing for recomputing; no head where a prompt is read
-  bytes       that must move between memory and processor for a token, at least: the weights once a step or chunk, the
-              state in, and out again where its size is fixed; in training twelve passes over the parameters and two
-              over the activations that wait for the backward pass
-  of ceiling  the time that FLOPs and bytes would take at the machine's own rates, the larger of the two, over the time
-              taken. The rates, of a large matrix product and of reading a large array, are probed in the same run with
-              as many threads. A model that fits the caches can pass the memory's ceiling.
+  a token     median of seconds per token, of all sequences of the batch
+              together; spread: half the distance of the quartiles
+  state       what a sequence keeps, measured; it must be what the model's own
+              formula says, else the run fails
+  memory      the most that the process had resident, beyond what it takes
+              idle: weights, state and all else
+  FLOPs       of a token: two for every weight that it is multiplied with, and
+              two for every multiply-add of the mixing itself; in training
+              three times that; nothing for recomputing; no head where a prompt
+              is read
+  bytes       that must move between memory and processor for a token, at
+              least: the weights once a step or chunk, the state in, and out
+              again where its size is fixed; in training twelve passes over the
+              parameters and two over the activations that wait for the
+              backward pass
+  of ceiling  the time that FLOPs and bytes would take at the machine's own
+              rates, the larger of the two, over the time taken
+
+The rates, of a large matrix product and of reading a large array, are probed in the same run with as many threads. What
+fits the caches can pass the memory's ceiling.
 
 A length that cannot be (beyond the context of the model, or of the memory) is noted, and the rest goes on. A verdict
 for each mixer says whether its state is constant, and whether its time is flat (within x1.25) or grows with the length.

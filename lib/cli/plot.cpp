@@ -128,10 +128,10 @@ std::string panel_script(const Plot& plot, std::size_t& block) {
 }  // namespace
 
 std::string plot_script(const Plot& plot, const std::string& terminal) {
-  return plot_script(std::span(&plot, 1), terminal);
+  return panels_script(std::span(&plot, 1), terminal);
 }
 
-std::string plot_script(std::span<const Plot> plots, const std::string& terminal) {
+std::string panels_script(std::span<const Plot> plots, const std::string& terminal) {
   std::size_t block = 0;
   std::string script = terminal_script(terminal, plots.size());
   if (plots.size() == 1) return script + panel_script(plots[0], block);
@@ -158,8 +158,8 @@ bool is_whole(const std::string& drawing, const std::string& terminal) {
 
 PlotFile::PlotFile(const std::string& path) : terminal_(terminal_of(path)), gnuplot_(find_gnuplot()), file_(path) {}
 
-void PlotFile::write(std::span<const Plot> plots) {
-  const std::string drawing = run_gnuplot(gnuplot_, plot_script(plots, terminal_));
+void PlotFile::write_panels(std::span<const Plot> plots) {
+  const std::string drawing = run_gnuplot(gnuplot_, panels_script(plots, terminal_));
   if (!is_whole(drawing, terminal_))
     throw InputError("gnuplot: gave {} bytes that are no whole {}; the package gnuplot-nox has one that draws it",
                      drawing.size(), terminal_);

@@ -40,7 +40,7 @@ struct Plot {
 /// no point can be shown.
 std::string plot_script(const Plot& plot, const std::string& terminal);
 /// Several plots side by side.
-std::string plot_script(std::span<const Plot> plots, const std::string& terminal);
+std::string panels_script(std::span<const Plot> plots, const std::string& terminal);
 
 /// A plot in a file, drawn by gnuplot, which is looked for in PATH. All that can be known beforehand is checked by the
 /// constructor, so that no work is lost.
@@ -51,9 +51,9 @@ class PlotFile {
 
   /// Draws, and puts the file in its place; until then nothing is seen under the path. Call once. Throws InputError
   /// where there is nothing to draw, or gnuplot or the disk fails; then the path is as it was.
-  void write(const Plot& plot) { write(std::span(&plot, 1)); }
+  void write(const Plot& plot) { write_panels(std::span(&plot, 1)); }
   /// Several plots side by side.
-  void write(std::span<const Plot> plots);
+  void write_panels(std::span<const Plot> plots);
 
  private:
   std::string terminal_, gnuplot_;

@@ -60,16 +60,17 @@ ModelConfig config_of(const ProfileRequest& r, const std::string& mixer, const s
   return config;
 }
 
-/// Builds the model of a cell once, untouched, so that what cannot be shows before anything is measured.
+/// Builds the model of a cell once, small and without its numbers, so that what cannot be shows before anything is
+/// measured.
 void try_model(CellRequest& cell) {
   if (cell.model.empty()) {
-    const LanguageModel model(cell_config(cell), false);
+    const LanguageModel model(cell_config(cell), false, matrices_in(NumberFormat::q4));
     for (const std::string& note : model.notes()) log_note("{}: {}", cell.mixer, note);
     return;
   }
   ModelConfig config = config_from_json(CheckpointFile(cell.model).facts().config);
   set_options(config, cell.settings);
-  const LanguageModel model(config, false);
+  const LanguageModel model(config, false, matrices_in(NumberFormat::q4));
   cell.mixer = config.mixer;
 }
 

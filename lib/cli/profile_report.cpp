@@ -84,12 +84,15 @@ std::string ops_text(const Profile& profile, const ProfileRow& row) {
   const auto totals = op_totals(row);
   double all = 0;
   for (const auto& [op, total] : totals) all += total.seconds();
-  Table table({"operation", "share", "time", "forward", "backward", "calls"});
-  for (const auto& [op, total] : totals)
-    table.row({op, fmt::format("{:.1f} %", 100 * total.seconds() / all), time_text(total.seconds()),
-               time_text(total.forward), total.backward > 0 ? time_text(total.backward) : "-",
-               total.calls > 0 ? fmt::format("{:.0f}", total.calls) : "-"});
-  table.row({"all", "100.0 %", time_text(all), "", "", ""});
+  Table table({"operation", "%", "ms", "forward, ms", "backward, ms", "calls"});
+  const auto ms = [](double seconds) { return fmt::format("{:.3f}", 1e3 * seconds); };
+  OpTotal sum;
+  for (const auto& [op, total] : totals) {
+    table.row({op, fmt::format("{:.1f}", 100 * total.seconds() / all), ms(total.seconds()), ms(total.forward),
+               ms(total.backward), fmt::format("{:.0f}", total.calls)});
+    sum.forward += total.forward, sum.backward += total.backward, sum.calls += total.calls;
+  }
+  table.row({"all", "100.0", ms(all), ms(sum.forward), ms(sum.backward), fmt::format("{:.0f}", sum.calls)});
   return fmt::format("\n{}, {} at {}, batch {}:\n{}", curve_name(profile, row), row.mode, grouped(row.length),
                      row.batch, table.text());
 }

@@ -70,7 +70,7 @@ ModelConfig cell_config(const CellRequest& request) {
   if (!request.fit_context) return config;
   ModelConfig probe = config;
   probe.length = request.length;
-  if (LanguageModel(probe, false).memory() != Memory::fixed_length) return config;
+  if (LanguageModel(probe, false, matrices_in(NumberFormat::q4)).memory() != Memory::fixed_length) return config;
   config.length = request.length + (request.mode == ProfileMode::decode ? decode_stretch(request.length) : 0);
   return config;
 }

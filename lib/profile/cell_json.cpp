@@ -8,6 +8,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr const char* kBugOpening = "internal error (please report it): ";
+
 Json parsed(const std::string& text) {
   try {
     return Json::parse(text);
@@ -76,7 +78,11 @@ std::string to_json(const ProfileRow& row, const std::string& failed) {
 ProfileRow row_from_json(const std::string& text) {
   const Json json = parsed(text);
   try {
-    if (const auto failed = json.at("failed").get<std::string>(); !failed.empty()) throw InternalError("{}", failed);
+    if (auto failed = json.at("failed").get<std::string>(); !failed.empty()) {
+      const std::string_view opening = kBugOpening;  // which the error puts there again
+      if (failed.starts_with(opening)) failed.erase(0, opening.size());
+      throw InternalError("{}", failed);
+    }
     ProfileRow row;
     json.at("mixer").get_to(row.mixer);
     json.at("mode").get_to(row.mode);

@@ -57,7 +57,9 @@ TokenCost token_cost(const LanguageModel& model, ProfileMode mode, Index length,
               weight_bytes(model, false) / (batch * chunk) + state_traffic(model, length) / chunk};
     }
     case ProfileMode::train: {
-      const double parameters = static_cast<double>(model.parameters().count()) * sizeof(float);
+      double parameters = 0;
+      for (const auto& entry : model.parameters().trainable())
+        parameters += static_cast<double>(entry.parameter->shape().count()) * sizeof(float);
       return {3 * mean_forward_flops(model, length),
               (kParameterPasses * parameters + 2 * kept) / (batch * static_cast<double>(length))};
     }

@@ -97,7 +97,8 @@ TEST_CASE("cell: requests and rows survive the way to another process") {
   row.state_bytes = 5, row.resident_bytes = 6, row.flops_per_token = 7, row.bytes_per_token = 8;
   row.ops = {{"linear", true, 2, 0.5}};
   CHECK(row_from_json(to_json(row)) == row);
-  CHECK_THROWS_WITH_AS(row_from_json(to_json(row, "a bug")), "a bug", InternalError);
+  CHECK_THROWS_WITH_AS(row_from_json(to_json(row, InternalError("a {}", "bug").what())),
+                       "internal error (please report it): a bug", InternalError);
   CHECK_THROWS_AS(row_from_json("{"), InternalError);
   CHECK_THROWS_AS(request_from_json("{}"), InternalError);
 }
