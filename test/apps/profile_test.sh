@@ -45,7 +45,7 @@ said "^all +100.0 " out
 for i in $(seq 1 60); do echo "This is line $i of a small text, and it says $((i * i))."; done >book.txt
 "$bin/convert" text --quiet -o data.h5 book.txt
 "$bin/train" data.h5 --quiet -o model.h5 --mixer linformer --layers 1 --dim 16 --heads 2 --steps 2 --batch 2 --seq-len 32 \
-  --set slots=4 >log 2>&1 || fail "train: $(cat log)"
+  --set k=4 >log 2>&1 || fail "train: $(cat log)"
 status 0 "${profile[@]}" model.h5 --mode prefill --lengths 16,32,33
 said "^linformer at 33: not measured: the model's context is 32 tokens" out
 said "^linformer: state constant: yes .*from 16 to 32" out
@@ -81,7 +81,7 @@ refused 2 "--lengths 8:4" "${profile[@]}" --mixer gsa --lengths 8:4
 refused 2 "--threads" "${profile[@]}" --mixer gsa --threads 1,0
 refused 2 "--tsv and --json" "${profile[@]}" --mixer gsa --tsv --json
 refused 2 "unknown option --colour" "${profile[@]}" --mixer gsa --colour
-refused 2 "has a shape of its own" "${profile[@]}" model.h5 --dim 32
+refused 2 "with a shape of its own" "${profile[@]}" model.h5 --dim 32
 refused 2 "-: every cell reads the model anew" "${profile[@]}" -
 refused 1 "absent.h5" "${profile[@]}" absent.h5
 refused 1 "no/such/cost.h5" "${profile[@]}" --mixer gsa -o no/such/cost.h5
