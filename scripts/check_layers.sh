@@ -16,6 +16,7 @@ BEGIN {
   floor["cli"] = 10; floor["apps"] = 11
   # The doors: headers that match the first may be included only by files that match the second.
   door["^(cblas|lapacke|openblas_config|f77blas)\\.h$"] = "^lib/tensor/blas"
+  door["^(oneapi/dnnl/)?dnnl.*\\.hp?p?$"] = "^lib/tensor/onednn"
   door["^(hdf5|hdf5_hl|H5[A-Za-z]*)\\.h$"] = "^lib/store/hdf5"
   door["^mpi\\.h$"] = "^lib/train/mpi_comm"
   door["^CLI/"] = "^(lib/cli|apps)/"

@@ -13,6 +13,7 @@
 #include "cli/build_info.h"
 #include "cli/console.h"
 #include "cli/parser.h"
+#include "tensor/blas.h"
 
 namespace quipu {
 namespace {
@@ -58,6 +59,9 @@ Status run_tool(const ToolInfo& info, const std::vector<std::string>& args,
   common.threads_source = choice.source;
   if (common.thread_list.empty()) common.thread_list = {choice.threads};
   set_threads(choice.threads);
+  blas::use(common.blas == "onednn"     ? blas::Library::onednn
+            : common.blas == "openblas" ? blas::Library::openblas
+                                        : blas::fastest_library());
   log_detail("{}", build_line(build_info()));
   log_detail("threads: {} (from {})", choice.threads, choice.source);
   if (info.stops_cleanly) install_stop_signals();

@@ -15,6 +15,7 @@ struct Common {
   int threads = 1;
   std::vector<int> thread_list;  ///< of a tool that runs with several in turn; `threads` is the first of them
   std::string threads_source;
+  std::string blas = "auto";
   std::uint64_t seed = 1;
   bool seed_given = false;
   bool json = false;

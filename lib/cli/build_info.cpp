@@ -8,6 +8,7 @@
 #include "store/hdf5.h"
 #include "tensor/blas.h"
 #include "tensor/kernels.h"
+#include "tensor/onednn.h"
 
 namespace quipu {
 namespace {
@@ -24,6 +25,7 @@ BuildInfo build_info() {
   BuildInfo info;
   info.version = QUIPU_VERSION;
   info.parts = {{"BLAS", fmt::format("{}, {} kernels", blas::version(), blas::kernel_name())},
+                {"oneDNN", onednn::is_built_in() ? onednn::version() : "none"},
                 {"SIMD", fmt::format("{} (Highway)", kernels::simd_target())},
                 {"HDF5", hdf5_versions()},
                 {"MPI", "none"},

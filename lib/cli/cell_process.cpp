@@ -31,7 +31,7 @@ void require(int error, const char* what) {
 /// This program again, writing to `output`. It does not outlive this.
 class CellProcess {
  public:
-  CellProcess(const CellRequest& cell, int threads, int output) {
+  CellProcess(const CellRequest& cell, int threads, const std::string& blas, int output) {
     posix_spawn_file_actions_t actions;
     require(::posix_spawn_file_actions_init(&actions), "start it");
     ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);

@@ -63,6 +63,8 @@ void Parser::add_common_options() {
   config->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app_->config_formatter(config_reader(*app_));
   add_threads_option(common);
+  add_choice(common, "--blas", common_.blas, {"auto", "openblas", "onednn"},
+             "Library of the large matrix products; auto takes oneDNN where it was built in and the CPU has AVX-512.");
   add_count(common, "--seed", common_.seed, 0, kMaxCount, "Seed of all random numbers.");
   add_flag(common, "--json", common_.json, "Write results as JSON, one object a line.");
   add_flag(common, "--quiet", common_.quiet, "No progress and no notes; warnings and errors remain.");

@@ -55,9 +55,9 @@ std::string rows_text(const Profile& profile) {
 std::string ceilings_text(const Profile& profile) {
   std::string text;
   for (const ProfileCeiling& c : profile.ceilings)
-    text += fmt::format("ceiling with {} thread{}: {}FLOP/s in products, {}/s from memory (OpenBLAS {}, {})\n",
-                        c.threads, c.threads == 1 ? "" : "s", human_count(c.flops_per_s), human_bytes(c.bytes_per_s),
-                        profile.blas_kernel, profile.simd_target);
+    text += fmt::format("ceiling with {} thread{}: {}FLOP/s in products, {}/s from memory ({}; {})\n", c.threads,
+                        c.threads == 1 ? "" : "s", human_count(c.flops_per_s), human_bytes(c.bytes_per_s),
+                        profile.products, profile.simd_target);
   return text;
 }
 
@@ -225,7 +225,7 @@ std::string profile_tsv(const Profile& profile) {
 
 Json profile_json(const Profile& profile) {
   Json json = json_report("profile", 1);
-  json["blas_kernel"] = profile.blas_kernel;
+  json["products"] = profile.products;
   json["simd_target"] = profile.simd_target;
   Json& ceilings = json["ceilings"] = Json::array();
   for (const ProfileCeiling& c : profile.ceilings)

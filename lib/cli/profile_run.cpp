@@ -22,7 +22,7 @@ class Run {
     if (request.tsv && common.json) throw UsageError("--tsv and --json exclude each other; give one of them");
     if (request.plot) plot_.emplace(*request.plot);
     if (!request.output.empty()) file_.emplace(request.output);
-    profile_.blas_kernel = blas::kernel_name(), profile_.simd_target = kernels::simd_target();
+    profile_.products = blas::product_names(), profile_.simd_target = kernels::simd_target();
     profile_.provenance.commands = {command};
   }
 

@@ -87,6 +87,10 @@ void add_run_options(const Section& s, TrainRequest& r) {
            "auto goes on where MODEL.h5 ended, if its options agree; never starts afresh; or a checkpoint to go on "
            "from.");
   add_duration(s, "--time-limit", r.time_limit_s, "Stop with all saved after this time, such as 1h30m.");
+  add_choice(
+      s, "--precision", r.precision, {"f32", "bf16"},
+      "Numbers that the linear layers multiply: bf16 is faster on CPUs with instructions for it; sums, weights and "
+      "all else stay in float.");
   add_flag(s, "--dry-run", r.dry_run, "Only say what the run would need: parameters, memory, FLOPs.");
 }
 
@@ -156,6 +160,7 @@ TrainOptions resolve(const TrainRequest& r, const Common& common) {
     o.output.assign(1, '-');
   }
   o.model = resolve_model(r);
+  o.precision = r.precision == "bf16" ? Precision::bf16 : Precision::f32;
   o.optimizer.kind = optimizer_from_name(r.optimizer);
   o.schedule.schedule = schedule_from_name(r.schedule);
   o.schedule.warmup = r.warmup ? *r.warmup : o.schedule.steps / 20;

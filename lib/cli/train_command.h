@@ -22,6 +22,7 @@ struct TrainRequest {
   std::string schedule = "cosine";
   std::optional<Index> warmup;
   std::optional<double> time_limit_s;
+  std::string precision = "f32";
   bool dry_run = false;
   bool list_mixers = false;
   std::string describe_mixer;

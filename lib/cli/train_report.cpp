@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "tensor/blas.h"
+#include "tensor/linear_products.h"
 
 namespace quipu {
 namespace {
@@ -44,8 +45,8 @@ void note_start(const Trainer& trainer, const Dataset& data, const Common& commo
            splits);
   if (!data.has_split("valid"))
     log_note("data: there is no validation split, so no best checkpoint is kept; `convert text --valid` makes one");
-  log_note("threads: {} (from {}); products: OpenBLAS, {} kernels", common.threads, common.threads_source,
-           blas::kernel_name());
+  log_note("threads: {} (from {}); products: {}{}", common.threads, common.threads_source, blas::product_names(),
+           linear_precision() == Precision::bf16 ? ", linear layers in bf16" : "");
   if (const std::string advice = blas::narrow_kernel_advice(); !advice.empty()) log_note("products: {}", advice);
   if (!trainer.resumed_from().empty())
     log_note("goes on from {}: step {} of {}", trainer.resumed_from(), grouped(trainer.progress().step),

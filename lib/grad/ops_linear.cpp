@@ -3,10 +3,19 @@
 #include <algorithm>
 #include <vector>
 
-#include "tensor/blas.h"
 #include "tensor/kernels.h"
+#include "tensor/linear_products.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
+namespace {
+
+std::optional<GradientTarget> place_of(const std::shared_ptr<Gradient>& slot, Index rows, Index cols) {
+  if (!slot) return std::nullopt;
+  const auto [matrix, beta] = slot->target(rows, cols);
+  return GradientTarget{matrix, beta != 0};
+}
+
+}  // namespace
 
 void linear_into(Matrix y, Matrix x, const Weight& weight, const Tensor& bias) {
   const OpScope op_scope("linear");
@@ -28,19 +37,18 @@ Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias) {
   Shape shape = x.shape();
   shape[-1] = out;
   Tensor y(shape);
-  linear_into(y.matrix(), x.value().matrix(), weight.value(), bias.value());
+  LinearInput input(x.value(), out);
+  if (input.is_rounded())
+    linear_product(y.matrix(), input, weight.value().matrix(), bias.defined() ? bias.value().data() : nullptr);
+  else
+    linear_into(y.matrix(), x.value().matrix(), weight.value(), bias.value());
+  if (!weight.wants_gradient()) input = {};
   return tape.record(std::move(y), {&x, &weight, &bias},
-                     [x = weight.wants_gradient() ? x.value() : Tensor{}, w = weight.value(), dx = x.gradient(),
-                      dw = weight.gradient(), db = bias.gradient()](const Tensor& dy) {
+                     [x = std::move(input), w = weight.value(), dx = x.gradient(), dw = weight.gradient(),
+                      db = bias.gradient()](const Tensor& dy) {
                        const Matrix dy_rows = dy.matrix();
-                       if (dx) {
-                         const auto [target, beta] = dx->target(dy_rows.rows, w.extent(1));
-                         blas::multiply(target, dy_rows, w.matrix(), beta);
-                       }
-                       if (dw) {
-                         const auto [target, beta] = dw->target(w.extent(0), w.extent(1));
-                         blas::multiply_at(target, dy_rows, x.matrix(), beta);
-                       }
+                       linear_gradients(place_of(dx, dy_rows.rows, w.extent(1)), place_of(dw, w.extent(0), w.extent(1)),
+                                        dy_rows, x, w.matrix());
                        if (db) {
                          const auto [target, beta] = db->target(1, dy_rows.cols);
                          if (beta == 0) kernels::fill(target.data, 0, target.cols);

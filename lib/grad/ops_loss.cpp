@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "grad/ops_linear.h"
-#include "tensor/blas.h"
 #include "tensor/kernels.h"
+#include "tensor/linear_products.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
 namespace {
@@ -66,12 +66,16 @@ class ScoredRows {
     for (Index i = begin; i < end; ++i) std::copy_n(x_.row((*this)[i]), x_.cols, gathered_.matrix().row(i - begin));
     return gathered_.matrix().slice(0, end - begin);
   }
-  /// dx of the scored rows begin .. = dlogits W; the other rows of dx are left as they are.
-  void project_back(Matrix dx, Matrix dlogits, Matrix weight, Index begin) const {
-    if (all()) return blas::multiply(dx.slice(begin, begin + dlogits.rows), dlogits, weight);
-    const Tensor part({dlogits.rows, dx.cols});
-    blas::multiply(part.matrix(), dlogits, weight);
-    for (Index i = 0; i < dlogits.rows; ++i) std::copy_n(part.matrix().row(i), dx.cols, dx.row((*this)[begin + i]));
+  /// Where the gradients of the scored rows begin .. go first: their place in dx, or rows side by side in `room`.
+  Matrix gradient_rows(Matrix dx, Tensor& room, Index begin, Index count) const {
+    if (all()) return dx.slice(begin, begin + count);
+    room = Tensor({count, dx.cols});
+    return room.matrix();
+  }
+  /// Takes them from there to their places; the other rows of dx are left as they are.
+  void put_back(Matrix dx, Matrix rows, Index begin) const {
+    if (all()) return;
+    for (Index i = 0; i < rows.rows; ++i) std::copy_n(rows.row(i), dx.cols, dx.row((*this)[begin + i]));
   }
 
  private:
@@ -85,9 +89,12 @@ class ScoredRows {
 /// Of one slice of logits (already their own gradient).
 void slice_gradients(Matrix dlogits, Matrix hidden, const ScoredRows& scored, const Tensor& weight, Index begin,
                      Gradients& d) {
-  const Real beta = begin == 0 ? Real{0} : Real{1};
-  if (d.hidden.defined()) scored.project_back(d.hidden.matrix(), dlogits, weight.matrix(), begin);
-  if (d.weight.defined()) blas::multiply_at(d.weight.matrix(), dlogits, hidden, beta);
+  std::optional<GradientTarget> dx, dw;
+  Tensor room;
+  if (d.hidden.defined()) dx = {scored.gradient_rows(d.hidden.matrix(), room, begin, dlogits.rows)};
+  if (d.weight.defined()) dw = {d.weight.matrix(), begin > 0};
+  linear_gradients(dx, dw, dlogits, LinearInput(hidden, weight.extent(0)), weight.matrix());
+  if (dx) scored.put_back(d.hidden.matrix(), dx->to, begin);
   if (d.bias.defined()) add_column_sums(d.bias.data(), dlogits);
 }
 

@@ -86,7 +86,7 @@ void describe_profile(FileDescription& about, const H5Reader& file) {
   add_fact(about, "measured", std::ranges::count_if(profile.rows, &ProfileRow::measured));
   add_fact(about, "mixers", fmt::format("{}", fmt::join(mixers, ", ")));
   if (!profile.rows.empty()) add_fact(about, "mode", profile.rows.front().mode);
-  add_fact(about, "blas_kernel", profile.blas_kernel);
+  add_fact(about, "products", profile.products);
   add_fact(about, "simd_target", profile.simd_target);
 }
 

@@ -126,7 +126,7 @@ void visit_ops(auto&& columns) {
 }  // namespace
 
 void ProfileFile::write(const Profile& profile) {
-  file_.attribute("/", "blas_kernel", profile.blas_kernel);
+  file_.attribute("/", "products", profile.products);
   file_.attribute("/", "simd_target", profile.simd_target);
   visit_ceilings(ColumnWriter(file_, "/ceilings", profile.ceilings));
   visit_rows(ColumnWriter(file_, "/rows", profile.rows));
@@ -142,7 +142,7 @@ void save_profile(const std::string& path, const Profile& profile) { ProfileFile
 
 Profile read_profile(const H5Reader& file) {
   Profile profile;
-  profile.blas_kernel = file.text_attribute("/", "blas_kernel");
+  profile.products = file.text_attribute("/", "products");
   profile.simd_target = file.text_attribute("/", "simd_target");
   visit_ceilings(ColumnReader(file, "/ceilings", profile.ceilings));
   visit_rows(ColumnReader(file, "/rows", profile.rows));

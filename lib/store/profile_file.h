@@ -48,7 +48,8 @@ struct ProfileCeiling {
 
 /// A run of `profile`.
 struct Profile {
-  std::string blas_kernel, simd_target;
+  std::string products;     ///< who computes them
+  std::string simd_target;  ///< the instructions of all else
   std::vector<ProfileCeiling> ceilings;
   std::vector<ProfileRow> rows;
   Provenance provenance;

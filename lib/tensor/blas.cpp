@@ -1,9 +1,13 @@
 #include "tensor/blas.h"
 
 #include <cblas.h>
+#include <omp.h>
 
+#include <atomic>
 #include <cmath>
 #include <vector>
+
+#include "tensor/onednn.h"
 
 namespace quipu::inline QUIPU_REAL_NS::blas {
 namespace {
@@ -20,8 +24,19 @@ constexpr auto kTrsm = cblas_strsm;
 
 blasint to_int(Index n) { return static_cast<blasint>(n); }
 
+std::atomic<Library> chosen = Library::openblas;
+
+/// oneDNN takes products that are large enough for its overhead, and simple ones.
+bool onednn_takes(Index work, Real beta, Real alpha) {
+  constexpr Index kLeastWork = Index{1} << 21;
+  return chosen.load(std::memory_order_relaxed) == Library::onednn && work >= kLeastWork && alpha == 1 &&
+         (beta == 0 || beta == 1) && !omp_in_parallel();
+}
+
 void gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, Index inner, Matrix c, Matrix a, Matrix b, Real beta, Real alpha) {
   if (c.rows == 0 || c.cols == 0) return;
+  if (onednn_takes(c.rows * c.cols * inner, beta, alpha))
+    return onednn::multiply(c, a, ta == CblasTrans, b, tb == CblasTrans, beta != 0);
   kGemm(CblasRowMajor, ta, tb, to_int(c.rows), to_int(c.cols), to_int(inner), alpha, a.data, to_int(a.stride), b.data,
         to_int(b.stride), beta, c.data, to_int(c.stride));
 }
@@ -33,6 +48,18 @@ void trsm(CBLAS_TRANSPOSE transpose, Matrix l, Matrix x) {
 }
 
 }  // namespace
+
+void use(Library library) {
+  if (library == Library::onednn && !onednn::is_built_in())
+    throw UsageError("--blas: onednn was not there when this was built (libdnnl-dev); use openblas");
+  chosen = library;
+}
+
+Library fastest_library() {
+  return onednn::is_built_in() && __builtin_cpu_supports("avx512f") ? Library::onednn : Library::openblas;
+}
+
+Library library() { return chosen; }
 
 void multiply(Matrix c, Matrix a, Matrix b, Real beta, Real alpha) {
   gemm(CblasNoTrans, CblasNoTrans, a.cols, c, a, b, beta, alpha);
@@ -55,6 +82,11 @@ void solve_unit_lower(Matrix l, Matrix x) { trsm(CblasNoTrans, l, x); }
 void solve_unit_lower_t(Matrix l, Matrix x) { trsm(CblasTrans, l, x); }
 
 std::string kernel_name() { return openblas_get_corename(); }
+std::string product_names() {
+  const std::string ours = fmt::format("OpenBLAS, {} kernels", kernel_name());
+  return library() == Library::onednn ? fmt::format("{}; {}", onednn::version(), ours) : ours;
+}
+
 std::string version() { return openblas_get_config(); }
 
 std::string narrow_kernel_advice() {

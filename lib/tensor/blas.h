@@ -7,6 +7,15 @@
 /// (one head's chunk) a call runs on its own thread.
 namespace quipu::inline QUIPU_REAL_NS::blas {
 
+/// Who computes large products outside parallel regions; all others are OpenBLAS's.
+enum class Library { openblas, onednn };
+
+/// For the whole process; call before work starts. Throws UsageError where oneDNN is not built in.
+void use(Library library);
+/// The faster one as measured: oneDNN where it is built in and the CPU has AVX-512.
+Library fastest_library();
+Library library();
+
 /// c = alpha a b + beta c;  a: [m,k], b: [k,n], c: [m,n].
 void multiply(Matrix c, Matrix a, Matrix b, Real beta = 0, Real alpha = 1);
 /// c = alpha a b^T + beta c;  a: [m,k], b: [n,k].
@@ -23,6 +32,8 @@ void solve_unit_lower_t(Matrix l, Matrix x);
 
 /// The kernel that OpenBLAS chose for this CPU, such as "SkylakeX".
 std::string kernel_name();
+/// Who computes products: "OpenBLAS, SkylakeX kernels", and oneDNN where it is in use.
+std::string product_names();
 /// Version and build options, such as "OpenBLAS 0.3.21 ...".
 std::string version();
 /// A line of advice where a wide CPU runs a narrow kernel, else empty.

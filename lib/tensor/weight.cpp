@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tensor/blas.h"
+#include "tensor/linear_products.h"
 #include "tensor/packed_rows.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -56,9 +57,7 @@ void multiply_floats(Matrix y, Matrix x, const Tensor& weight, const Real* bias)
         for (Index n = 0; n < x.rows; ++n)
           kernels::dot_rows(y.row(n), w, begin, std::min(end, begin + kTogether), x.row(n), bias);
     });
-  if (bias != nullptr)
-    for (Index n = 0; n < y.rows; ++n) std::copy_n(bias, y.cols, y.row(n));
-  blas::multiply_bt(y, x, w, bias != nullptr ? Real{1} : Real{0});
+  linear_product(y, LinearInput(x, w.rows), w, bias);
 }
 
 void multiply_panels(Matrix y, Matrix x, const PackedMatrix& w, const Real* bias) {

@@ -37,29 +37,32 @@ Index TrainOptions::segments_at(Index step) const {
 
 std::map<std::string, std::string> settings_of(const TrainOptions& o, const std::string& data_digest) {
   const auto text = [](const auto& value) { return fmt::format("{}", value); };
-  return {{"data", data_digest},
-          {"--batch", text(o.batch)},
-          {"--seq-len", text(o.length)},
-          {"--segments", text(o.segments)},
-          {"--curriculum", fmt::format("{}", fmt::join(o.curriculum, ","))},
-          {"--bptt-depth", o.reach.depth == GradientReach::kAll ? "all" : text(o.reach.depth)},
-          {"--detach-every", text(o.reach.detach_every)},
-          {"--accumulate", text(o.accumulate)},
-          {"--carry-state", text(o.carry_state)},
-          {"--seed", text(o.seed)},
-          {"--optimizer", std::string(optimizer_name(o.optimizer.kind))},
-          {"--lr", text(o.schedule.peak)},
-          {"--min-lr", text(o.schedule.min)},
-          {"--warmup", text(o.schedule.warmup)},
-          {"--schedule", std::string(schedule_name(o.schedule.schedule))},
-          {"--weight-decay", text(o.optimizer.weight_decay)},
-          {"--beta1", text(o.optimizer.beta1)},
-          {"--beta2", text(o.optimizer.beta2)},
-          {"--clip", text(o.clip)},
-          {"--dropout", text(o.dropout)},
-          {"--layer-dropout", text(o.layer_dropout)},
-          {"--label-smoothing", text(o.label_smoothing)},
-          {"--steps", text(o.schedule.steps)}};
+  std::map<std::string, std::string> settings{
+      {"data", data_digest},
+      {"--batch", text(o.batch)},
+      {"--seq-len", text(o.length)},
+      {"--segments", text(o.segments)},
+      {"--curriculum", fmt::format("{}", fmt::join(o.curriculum, ","))},
+      {"--bptt-depth", o.reach.depth == GradientReach::kAll ? "all" : text(o.reach.depth)},
+      {"--detach-every", text(o.reach.detach_every)},
+      {"--accumulate", text(o.accumulate)},
+      {"--carry-state", text(o.carry_state)},
+      {"--seed", text(o.seed)},
+      {"--optimizer", std::string(optimizer_name(o.optimizer.kind))},
+      {"--lr", text(o.schedule.peak)},
+      {"--min-lr", text(o.schedule.min)},
+      {"--warmup", text(o.schedule.warmup)},
+      {"--schedule", std::string(schedule_name(o.schedule.schedule))},
+      {"--weight-decay", text(o.optimizer.weight_decay)},
+      {"--beta1", text(o.optimizer.beta1)},
+      {"--beta2", text(o.optimizer.beta2)},
+      {"--clip", text(o.clip)},
+      {"--dropout", text(o.dropout)},
+      {"--layer-dropout", text(o.layer_dropout)},
+      {"--label-smoothing", text(o.label_smoothing)},
+      {"--steps", text(o.schedule.steps)}};
+  if (o.precision == Precision::bf16) settings["--precision"] = "bf16";
+  return settings;
 }
 
 }  // namespace quipu

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/config.h"
+#include "tensor/linear_products.h"
 #include "train/bptt.h"
 #include "train/optimizer.h"
 #include "train/schedule.h"
@@ -28,6 +29,7 @@ struct TrainOptions {
   Index accumulate = 1;
   bool carry_state = false;
   bool checkpoint_activations = false;
+  Precision precision = Precision::f32;  ///< of the inputs of linear layers' products
 
   OptimizerOptions optimizer;
   ScheduleOptions schedule{.steps = 1000};

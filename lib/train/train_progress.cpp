@@ -31,7 +31,7 @@ std::string to_json(const TrainProgress& p) {
                                     {"last_loss_nats", p.last_loss_nats},
                                     {"settings", p.settings},
                                     {"threads", p.threads},
-                                    {"blas_kernel", p.blas_kernel},
+                                    {"products", p.products},
                                     {"carried_integers", p.carried_integers}};
   return json.dump(2);
 }
@@ -55,7 +55,7 @@ TrainProgress progress_from_json(const std::string& text, const std::string& whe
     json.at("last_loss_nats").get_to(p.last_loss_nats);
     json.at("settings").get_to(p.settings);
     json.at("threads").get_to(p.threads);
-    json.at("blas_kernel").get_to(p.blas_kernel);
+    p.products = json.value("products", "");
     json.at("carried_integers").get_to(p.carried_integers);
     return p;
   } catch (const nlohmann::json::exception& error) {

@@ -29,7 +29,7 @@ struct TrainProgress {
   /// What must agree for the run to go on, as it would stand on the command line ("--lr": "0.001").
   std::map<std::string, std::string> settings;
   int threads = 0;
-  std::string blas_kernel;
+  std::string products;
   /// Integer leaves of the carried state, by name, one number a lane.
   std::map<std::string, std::vector<std::int64_t>> carried_integers;
 

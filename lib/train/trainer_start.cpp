@@ -46,6 +46,7 @@ void put_integers(const std::map<std::string, std::vector<std::int64_t>>& intege
 Trainer::Trainer(const Dataset& data, TrainOptions options)
     : data_(data), options_(std::move(options)), train_(data.split("train")), files_(options_.output, options_.keep) {
   blas::require_sound();
+  set_linear_precision(options_.precision);
   if (data_.has_split("valid")) valid_ = &data_.split("valid");
   if (train_.is_scored()) fit_to_rows();
   complete(options_);
@@ -167,13 +168,13 @@ bool Trainer::check_agreement(const CheckpointFile& file, const TrainProgress& s
 
 void Trainer::note_environment(const TrainProgress& saved) const {
   const int threads = omp_get_max_threads();
-  const std::string kernel = blas::kernel_name();
+  const std::string products = blas::product_names();
   if (saved.threads != threads)
     log_warning("goes on with {} threads where it had {}: results will differ in their last digits", threads,
                 saved.threads);
-  if (saved.blas_kernel != kernel)
-    log_warning("goes on with OpenBLAS's {} kernel where it had {}: results will differ in their last digits", kernel,
-                saved.blas_kernel);
+  if (!saved.products.empty() && saved.products != products)
+    log_warning("goes on with products of {} where it had {}: results will differ in their last digits", products,
+                saved.products);
 }
 
 double Trainer::step_flops() const {
@@ -188,7 +189,7 @@ CheckpointFacts Trainer::facts() const {
   TrainProgress progress = progress_;
   progress.settings = settings_of(options_, data_.digest());
   progress.threads = omp_get_max_threads();
-  progress.blas_kernel = blas::kernel_name();
+  progress.products = blas::product_names();
   progress.carried_integers.clear();
   if (options_.carry_state) progress.carried_integers = carried_integers(carried_);
   return {to_json(model_->config()), to_json(progress), data_.tokenizer(), {}, history_};

@@ -102,7 +102,85 @@ class GatedSlotAttention(nn.Module):
         return self.out(y * (y.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * self.norm)
 
 
-MIXERS = {"gpt": Attention, "linear_attention": LinearAttention, "gsa": GatedSlotAttention}
+class GatedLinearAttention(GatedSlotAttention):
+    """Gated Linear Attention (arXiv:2312.06635) as its recurrence reads, with its low-rank decay and output gate."""
+
+    def __init__(self, options):
+        nn.Module.__init__(self)
+        self.heads, self.loop = options.heads, options.loop
+        half = options.dim // 2
+        self.q, self.k = (nn.Linear(options.dim, half, bias=False) for _ in range(2))
+        self.v, self.gate, self.out = (nn.Linear(options.dim, options.dim, bias=False) for _ in range(3))
+        self.forget = nn.Sequential(nn.Linear(options.dim, 16, bias=False), nn.Linear(16, half))
+        self.norm = nn.Parameter(torch.ones(options.dim // options.heads))
+
+    def forward(self, x):
+        q, k, v = self.split(self.q(x)), self.split(self.k(x)), self.split(self.v(x))
+        decay = self.split(F.logsigmoid(self.forget(x)) / 16).exp()
+        y = self.scan(q * q.shape[-1] ** -0.5, k, v, decay, None).transpose(1, 2)
+        y = y * (y.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * self.norm
+        return self.out(y.flatten(2) * F.silu(self.gate(x)))
+
+
+class Rwkv4(nn.Module):
+    """RWKV-4's time mixing (arXiv:2305.13048) with its recurrence as a loop over time, in the stable form."""
+
+    def __init__(self, options):
+        super().__init__()
+        self.loop = options.loop
+        self.mix = nn.Parameter(torch.rand(3, options.dim))
+        self.decay, self.first = nn.Parameter(torch.randn(options.dim)), nn.Parameter(torch.zeros(options.dim))
+        self.k, self.v, self.r, self.out = (nn.Linear(options.dim, options.dim, bias=False) for _ in range(4))
+
+    def steps(self, x):
+        return x.unbind(1) if self.loop == "unbind" else [x[:, t] for t in range(x.shape[1])]
+
+    def wkv(self, k, v):
+        decay, first = -self.decay.exp(), self.first
+        a, b, top = torch.zeros_like(k[:, 0]), torch.zeros_like(k[:, 0]), torch.full_like(k[:, 0], -1e38)
+        out = []
+        for k_t, v_t in zip(self.steps(k), self.steps(v)):
+            high = torch.maximum(top, first + k_t)
+            old, new = (top - high).exp(), (first + k_t - high).exp()
+            out.append((old * a + new * v_t) / (old * b + new))
+            high = torch.maximum(top + decay, k_t)
+            old, new = (top + decay - high).exp(), (k_t - high).exp()
+            a, b, top = old * a + new * v_t, old * b + new, high
+        return torch.stack(out, 1)
+
+    def forward(self, x):
+        before = F.pad(x, (0, 0, 1, -1))
+        xk, xv, xr = (x * m + before * (1 - m) for m in self.mix)
+        return self.out(torch.sigmoid(self.r(xr)) * self.wkv(self.k(xk), self.v(xv)))
+
+
+class Mlp(nn.Module):
+    def __init__(self, options):
+        super().__init__()
+        self.up, self.down = nn.Linear(options.dim, 4 * options.dim), nn.Linear(4 * options.dim, options.dim)
+
+    def forward(self, x):
+        return self.down(F.gelu(self.up(x), approximate="tanh"))
+
+
+class RwkvChannel(nn.Module):
+    """RWKV-4's channel mixing."""
+
+    def __init__(self, options):
+        super().__init__()
+        self.mix = nn.Parameter(torch.rand(2, options.dim))
+        self.up, self.down = (nn.Linear(*shape, bias=False) for shape in
+                              [(options.dim, 4 * options.dim), (4 * options.dim, options.dim)])
+        self.gate = nn.Linear(options.dim, options.dim, bias=False)
+
+    def forward(self, x):
+        before = F.pad(x, (0, 0, 1, -1))
+        xk, xr = (x * m + before * (1 - m) for m in self.mix)
+        return torch.sigmoid(self.gate(xr)) * self.down(F.relu(self.up(xk)).square())
+
+
+MIXERS = {"gpt": Attention, "linear_attention": LinearAttention, "gsa": GatedSlotAttention,
+          "gla": GatedLinearAttention, "rwkv4": Rwkv4}
 
 
 class Block(nn.Module):
@@ -110,11 +188,11 @@ class Block(nn.Module):
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(options.dim), nn.LayerNorm(options.dim)
         self.mixer = MIXERS[options.model](options)
-        self.up, self.down = nn.Linear(options.dim, 4 * options.dim), nn.Linear(4 * options.dim, options.dim)
+        self.channels = (RwkvChannel if options.model == "rwkv4" else Mlp)(options)
 
     def forward(self, x):
         x = x + self.mixer(self.norm1(x))
-        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+        return x + self.channels(self.norm2(x))
 
 
 class LanguageModel(nn.Module):
@@ -156,7 +234,8 @@ def measure(model, options):
             break
         begin = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        loss = model(batch[:, :-1], batch[:, 1:])
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.bf16):
+            loss = model(batch[:, :-1], batch[:, 1:])
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -191,7 +270,8 @@ def parse_options():
         ("warmup", 2, "steps before them"), ("seconds", 30, "stop measuring after so long (two steps at least)"),
     ]:
         parser.add_argument("--" + name, type=int, default=value, help=f"{meaning} (default {value})")
-    parser.add_argument("--loop", choices=["slices", "unbind"], default="unbind", help="how gsa takes its time steps")
+    parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
+    parser.add_argument("--loop", choices=["slices", "unbind"], default="unbind", help="how gsa, gla and rwkv4 take their time steps")
     parser.add_argument("--variant", default="", help="a word for the environment, copied to the output")
     parser.add_argument("--require-blas", choices=["pthread", "openmp"], help="fail where another OpenBLAS is loaded")
     return parser.parse_args()
@@ -213,9 +293,9 @@ def main():
     ordered = sorted(seconds)
     capability = [line.split(":")[1].strip() for line in torch.__config__.show().splitlines() if "capability" in line]
     print(json.dumps({
-        "model": options.model, "variant": options.variant, "dim": options.dim, "layers": options.layers,
+        "model": options.model, "bf16": options.bf16, "variant": options.variant, "dim": options.dim, "layers": options.layers,
         "heads": options.heads, "vocab": options.vocab, "batch": options.batch, "length": options.length,
-        "loop": options.loop if options.model == "gsa" else None,
+        "loop": options.loop if options.model in ("gsa", "gla", "rwkv4") else None,
         "parameters": sum(p.numel() for p in model.parameters()), "threads": torch.get_num_threads(),
         "steps": len(seconds), "tokens_per_s_best": round(tokens / ordered[0], 1),
         "tokens_per_s_median": round(tokens / ordered[len(ordered) // 2], 1),

@@ -12,6 +12,7 @@
 #include "models/language_model.h"
 #include "tensor/arena.h"
 #include "tensor/blas.h"
+#include "tensor/linear_products.h"
 #include "train/optimizer.h"
 
 using namespace quipu;
@@ -29,6 +30,19 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+/// FLOP/s of a large product in float, the fastest of a few.
+double product_rate() {
+  const Index m = 4096, n = 1024, k = 1024;
+  const Tensor a = Tensor::full({m, k}, 1), b = Tensor::full({n, k}, 1), c({m, n});
+  double best = 0;
+  for (int i = 0; i < 8; ++i) {
+    const double begin = seconds_now();
+    blas::multiply_bt(c.matrix(), a.matrix(), b.matrix());
+    best = std::max(best, 2.0 * static_cast<double>(m * n * k) / (seconds_now() - begin));
+  }
+  return best;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -36,7 +50,7 @@ int main(int argc, char** argv) {
   std::string preset;
   Index batch = 8, steps = 8, warmup = 2;
   std::vector<std::string> settings;
-  bool checkpoint = false;
+  bool checkpoint = false, onednn = false, bf16 = false;
   config.vocab = 8192, config.heads = 4;
   CLI::App app("training throughput of one model");
   app.add_option("--mixer", config.mixer);
@@ -55,7 +69,11 @@ int main(int argc, char** argv) {
   app.add_option("--warmup", warmup);
   app.add_option("--set", settings);
   app.add_flag("--checkpoint-activations", checkpoint);
+  app.add_flag("--onednn", onednn, "its products in float");
+  app.add_flag("--bf16", bf16, "linear layers in bf16");
   CLI11_PARSE(app, argc, argv);
+  if (onednn) blas::use(blas::Library::onednn);
+  if (bf16) set_linear_precision(Precision::bf16);
   for (const std::string& s : settings) config.options[s.substr(0, s.find('='))] = s.substr(s.find('=') + 1);
   if (!preset.empty()) apply_preset(config, preset);
 
@@ -87,6 +105,8 @@ int main(int argc, char** argv) {
     loss = out.nll_sum_nats / static_cast<double>(out.tokens);
     if (step >= warmup) seconds.push_back(seconds_now() - begin);
   }
+  // What it would be if the products alone cost time: the causal half of attention, nothing for recomputation.
+  const double rate = product_rate(), ceiling = rate / (3 * model.forward_flops(config.length / 2));
   std::sort(seconds.begin(), seconds.end());
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -94,8 +114,10 @@ int main(int argc, char** argv) {
   fmt::print(
       "{{\"mixer\": \"{}\", \"dim\": {}, \"layers\": {}, \"batch\": {}, \"length\": {}, \"threads\": {}, "
       "\"parameters\": {}, \"tokens_per_s_best\": {:.0f}, \"tokens_per_s_median\": {:.0f}, \"peak_rss_bytes\": {}, "
-      "\"arena_high_water_bytes\": {}, \"loss_nats\": {:.4f}, \"blas_kernel\": \"{}\"}}\n",
+      "\"arena_high_water_bytes\": {}, \"loss_nats\": {:.4f}, "
+      "\"product_gflops\": {:.0f}, \"ceiling_share\": {:.3f}, \"products\": \"{}\"}}\n",
       config.mixer, config.dim, config.layers, batch, config.length, omp_get_max_threads(), parameters.count(),
       per_step / seconds.front(), per_step / seconds[seconds.size() / 2], usage.ru_maxrss * 1024,
-      arena::usage().high_water, loss, blas::kernel_name());
+      arena::usage().high_water, loss, rate / 1e9, per_step / seconds[seconds.size() / 2] / ceiling,
+      blas::product_names());
 }

@@ -20,7 +20,7 @@ ProfileRow row(const std::string& mixer, Index length, double seconds, Index sta
 
 Profile sample() {
   Profile p;
-  p.blas_kernel = "Haswell", p.simd_target = "AVX2", p.ceilings = {{1, 1e11, 1e10}};
+  p.products = "OpenBLAS, Haswell kernels", p.simd_target = "AVX2", p.ceilings = {{1, 1e11, 1e10}};
   p.rows = {row("gsa", 128, 1e-3, 262144), row("gsa", 131072, 1.02e-3, 262144), row("attention", 128, 1e-3, 65544),
             row("attention", 131072, 31e-3, 67108872), row("attention", 262144, 0, 0)};
   p.rows[4].note = "memory: no more";
@@ -54,7 +54,8 @@ TEST_CASE("profile report: the table has a line for each row, notes, ceilings, v
   CHECK(has(text, "1.02 ms"));
   CHECK(has(text, "10.0 %"));
   CHECK(has(text, "attention at 262,144: not measured: memory: no more\n"));
-  CHECK(has(text, "ceiling with 1 thread: 100 GFLOP/s in products, 10 GB/s from memory (OpenBLAS Haswell, AVX2)"));
+  CHECK(has(text,
+            "ceiling with 1 thread: 100 GFLOP/s in products, 10 GB/s from memory (OpenBLAS, Haswell kernels; AVX2)"));
   CHECK(has(text, "gsa: state constant: yes (262,144 bytes); time per token: flat"));
   CHECK(has(text, "linear      87.5  7.000        3.000         4.000      8\n"));
   CHECK(has(text, "all        100.0  8.000        4.000         4.000      8\n"));

@@ -13,16 +13,21 @@ if grep -q avx512f /proc/cpuinfo; then export OPENBLAS_CORETYPE=${OPENBLAS_CORET
 
 # Of each task: its segment, the options that grow stage by stage with the steps of each, and the cache or the memory.
 case ${cell%-*} in
-  copy12) task=copy length=12 cache=12 memory=6 stages="4:300 8:400 16:800 24:2000" ;;
-  reverse12) task=reverse length=12 cache=12 memory=6 stages="6:300 12:600 24:2000" ;;
+  copy12) task=copy length=12 cache=12 memory=6 stages="4:400 8:600 16:1200 24:1500" ;;
+  reverse12) task=reverse length=12 cache=12 memory=6 stages="6:400 12:800 24:3000" ;;
   associative4) task=associative length=4 cache=4 memory=4 stages="1:300 2:600 4:2000" ;;
-  copy40) task=copy length=40 cache=40 memory=40 stages="13:300 26:400 52:600 120:2000" ;;
+  copy40) task=copy length=40 cache=40 memory=40 stages="20:400 40:800 80:400 120:1500" ;;
   *) echo "segments.sh: no task ${cell%-*}" >&2 && exit 2 ;;
 esac
+lr=5e-4
 model=(--layers 4 --dim 128 --heads 4 --seq-len $length)
 case ${cell##*-} in
   none) model+=(--mixer transformer_xl --set memory=0) ;;
-  xl) model+=(--mixer transformer_xl --set "memory=$cache") ;;
+  xl)  # no gradient reaches its cache: it needs longer
+    model+=(--mixer transformer_xl --set "memory=$cache")
+    [ $task != copy ] || [ $length != 12 ] || stages="8:600 12:1500 16:2500 20:3000 24:6000"
+    lr=3e-4
+    ;;
   rmt) model+=(--mixer attention --memory-tokens $memory) ;;
   *) echo "segments.sh: no model ${cell##*-}" >&2 && exit 2 ;;
 esac
@@ -36,12 +41,12 @@ for seed in "$@"; do
     data=$task$size.h5 out=$cell-$seed-$size.h5
     [ -e "$data" ] || "$bin/recall-bench" make $task $grows "$size" -o "$data" --quiet >/dev/null
     if [ ! -e "$out.done" ]; then
-      /usr/bin/time -f "%U %S" -o "$out.time" "$bin/train" "$data" -o "$out" "${from[@]}" "${model[@]}" --batch 64 \
-        --lr 5e-4 --schedule constant --warmup 50 --steps "$steps" --eval-every 100 --log "$out.jsonl" --seed "$seed" \
+      /usr/bin/time -a -f "%U %S" -o "$out.time" "$bin/train" "$data" -o "$out" "${from[@]}" "${model[@]}" --batch 32 \
+        --lr $lr --schedule constant --warmup 50 --steps "$steps" --eval-every 100 --log "$out.jsonl" --seed "$seed" \
         --quiet >/dev/null
       mv "$out.time" "$out.done"
     fi
-    cpu=$(awk -v before="$cpu" '{ print before + $1 + $2 }' <(tail -n 1 "$out.done"))
+    cpu=$(awk -v sum="$cpu" '/^[0-9.]+ [0-9.]+$/ { sum += $1 + $2 } END { print sum }' "$out.done")  # of all its runs
     from=(--init "${out%.h5}.best.h5")
   done
   result=$("$bin/recall-bench" run "${from[1]}" "$data" --json)

@@ -12,7 +12,7 @@ namespace {
 
 Profile sample() {
   Profile p;
-  p.blas_kernel = "Haswell", p.simd_target = "AVX2";
+  p.products = "Haswell", p.simd_target = "AVX2";
   p.ceilings = {{1, 1e11, 1e10}, {2, 2e11, 1.5e10}};
   ProfileRow row;
   row.mixer = "gsa", row.mode = "train", row.length = 1 << 17, row.batch = 3, row.threads = 2, row.repeats = 9;
@@ -45,7 +45,7 @@ TEST_CASE("profile file: columns of different lengths are refused") {
   const std::string path = folder / "cost.h5";
   {
     H5Writer file(path, kProfileFormat);
-    file.attribute("/", "blas_kernel", std::string("x"));
+    file.attribute("/", "products", std::string("x"));
     file.attribute("/", "simd_target", std::string("x"));
     file.write("/ceilings/threads", std::vector<std::int64_t>{1, 2});
     file.write("/ceilings/flops_per_s", std::vector<double>{1});
