@@ -35,9 +35,9 @@ class CellProcess {
     posix_spawn_file_actions_t actions;
     require(::posix_spawn_file_actions_init(&actions), "start it");
     ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    std::array<std::string, 6> words = {"profile", "--quiet",    "--threads", fmt::to_string(threads),
+    std::array<std::string, 8> words = {"profile", "--quiet",    "--blas", blas, "--threads", fmt::to_string(threads),
                                         "--cell",  to_json(cell)};
-    std::array<char*, 7> arguments{};
+    std::array<char*, 9> arguments{};
     for (std::size_t i = 0; i < words.size(); ++i) arguments[i] = words[i].data();
     const int error = ::posix_spawn(&process_, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
     ::posix_spawn_file_actions_destroy(&actions);
@@ -89,12 +89,12 @@ std::string ending(int status) {
 
 }  // namespace
 
-std::optional<ProfileRow> measure_apart(const CellRequest& cell, int threads) {
+std::optional<ProfileRow> measure_apart(const CellRequest& cell, int threads, const std::string& blas) {
   int ends[2];
   require(::pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno, "make a pipe");
   const Descriptor from(ends[0]);
   Descriptor to(ends[1]);
-  CellProcess process(cell, threads, to.get());
+  CellProcess process(cell, threads, blas, to.get());
   to.close();
   const std::optional<std::string> answer = read_until_stop(from.get());
   if (!answer) return std::nullopt;

@@ -46,7 +46,7 @@ class Run {
       profile_.ceilings.push_back({threads, ceiling.flops_per_s, ceiling.bytes_per_s});
       for (const CellRequest& cell : cells_) {
         bar.update(done++, fmt::format("{} at {}", cell.mixer, grouped(cell.length)));
-        std::optional<ProfileRow> row = stop_requested() ? std::nullopt : measure_apart(cell, threads);
+        std::optional<ProfileRow> row = stop_requested() ? std::nullopt : measure_apart(cell, threads, common_.blas);
         if (!row) return false;
         if (row->measured()) {
           row->memory_bound = ceiling.memory_bound(row->flops_per_token, row->bytes_per_token);
