@@ -12,7 +12,8 @@ awk -v folders="$folders" '
 BEGIN {
   # The direction: a folder includes its own files and those of a lower floor. tensor and text share a floor.
   floor["base"] = 0; floor["tensor"] = floor["text"] = 1; floor["grad"] = 2; floor["scan"] = 3; floor["mixers"] = 4
-  floor["models"] = 5; floor["store"] = 6; floor["exchange"] = 7; floor["train"] = 8; floor["cli"] = 9; floor["apps"] = 10
+  floor["models"] = 5; floor["store"] = 6; floor["exchange"] = 7; floor["train"] = 8; floor["profile"] = 9
+  floor["cli"] = 10; floor["apps"] = 11
   # The doors: headers that match the first may be included only by files that match the second.
   door["^(cblas|lapacke|openblas_config|f77blas)\\.h$"] = "^lib/tensor/blas"
   door["^(oneapi/dnnl/)?dnnl.*\\.hp?p?$"] = "^lib/tensor/onednn"

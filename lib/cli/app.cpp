@@ -57,6 +57,7 @@ Status run_tool(const ToolInfo& info, const std::vector<std::string>& args,
   const ThreadChoice choice = choose_threads(thread_hints(parser.threads_asked()));
   common.threads = choice.threads;
   common.threads_source = choice.source;
+  if (common.thread_list.empty()) common.thread_list = {choice.threads};
   set_threads(choice.threads);
   blas::use(common.blas == "onednn"     ? blas::Library::onednn
             : common.blas == "openblas" ? blas::Library::openblas

@@ -3,6 +3,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "cli/options.h"
 #include "cli/tool_info.h"
@@ -12,6 +13,7 @@ namespace quipu {
 /// The options that every tool has, as they were given. Threads are set, and the log listens, before a tool runs.
 struct Common {
   int threads = 1;
+  std::vector<int> thread_list;  ///< of a tool that runs with several in turn; `threads` is the first of them
   std::string threads_source;
   std::string blas = "auto";
   std::uint64_t seed = 1;

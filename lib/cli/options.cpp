@@ -64,6 +64,16 @@ CLI::Option& add_flag(const Section& section, const std::string& names, bool& va
   return option;
 }
 
+std::vector<Index> parse_counts(const std::string& label, const std::string& text, Index min, Index max) {
+  std::vector<Index> counts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    counts.push_back(parse_integer(label, text.substr(begin, end - begin), min, max));
+    begin = end + 1;
+  }
+  return counts;
+}
+
 CLI::Option& required(CLI::Option& option) {
   option.required();
   return option;

@@ -48,6 +48,9 @@ CLI::Option& add_flag(const Section& section, const std::string& names, bool& va
 
 /// The command line and configuration must give the option.
 CLI::Option& required(CLI::Option& option);
+/// Counts between commas, as in "1,2,4". Throws UsageError.
+std::vector<Index> parse_counts(const std::string& label, const std::string& text, Index min, Index max);
+
 /// At most one of the two may be given.
 void exclude(CLI::Option& a, CLI::Option& b);
 /// Whether the command line or the configuration gave the option. For use after parsing.

@@ -62,8 +62,7 @@ void Parser::add_common_options() {
   config->type_name("FILE")->group(kCommonGroup);
   config->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app_->config_formatter(config_reader(*app_));
-  add_count(common, "--threads", threads_, 1, 4096,
-            "Threads to use. Without it OMP_NUM_THREADS, SLURM_CPUS_PER_TASK, or the processors at hand.");
+  add_threads_option(common);
   add_choice(common, "--blas", common_.blas, {"auto", "openblas", "onednn"},
              "Library of the large matrix products; auto takes oneDNN where it was built in and the CPU has AVX-512.");
   add_count(common, "--seed", common_.seed, 0, kMaxCount, "Seed of all random numbers.");
@@ -72,6 +71,24 @@ void Parser::add_common_options() {
   add_flag(common, "--verbose", common_.verbose, "Say more about what is going on (wins over --quiet).");
   add_text_option("--dump-man", "", [this] { return man_page(info_, describe(*app_)); });
   add_text_option("--dump-completion", "", [this] { return bash_completion(describe(*app_)); });
+}
+
+void Parser::add_threads_option(const Section& common) {
+  constexpr const char* kElse = "Without it OMP_NUM_THREADS, SLURM_CPUS_PER_TASK, or the processors at hand.";
+  constexpr Index kMost = 4096;
+  if (!info_.thread_list) {
+    add_count(common, "--threads", threads_, 1, kMost, fmt::format("Threads to use. {}", kElse));
+    return;
+  }
+  add_value(
+      common,
+      {"--threads", "N,N,..", fmt::format("Threads to use, as 2, or several numbers in turn, as 1,2. {}", kElse), ""},
+      [this](const std::string& text) {
+        common_.thread_list.clear();
+        for (const Index threads : parse_counts("--threads", text, 1, kMost))
+          common_.thread_list.push_back(static_cast<int>(threads));
+        threads_ = common_.thread_list.front();
+      });
 }
 
 std::string Parser::path_of_chosen() const {

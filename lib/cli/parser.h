@@ -28,6 +28,7 @@ class Parser {
 
  private:
   void add_common_options();
+  void add_threads_option(const Section& common);
   void add_text_option(const std::string& names, const std::string& help, std::function<std::string()> text);
   std::string help() const;
   std::map<std::string, bool> spellings() const;

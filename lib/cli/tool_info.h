@@ -27,12 +27,13 @@ struct ToolInfo {
   std::vector<std::pair<std::string, std::string>> environment = {};  // variables beyond those of every tool
   /// Sections of the man page beyond those of every tool: a heading, and what makes the text.
   std::vector<std::pair<std::string, std::string (*)()>> sections = {};
+  bool thread_list = false;    // --threads takes several numbers, which the tool runs with in turn
   bool has_gate = false;       // may end with kGateMissed
   bool stops_cleanly = false;  // handles SIGTERM, SIGINT, SIGUSR1 by polling stop_requested(), and ends with kStopped
   std::string stopping_command = {};  // the one that does, where the others do not
 };
 
 /// Every tool, for "SEE ALSO".
-inline const std::vector<std::string> kTools = {"convert", "eval-ppl", "generate", "recall-bench", "train"};
+inline const std::vector<std::string> kTools = {"convert", "eval-ppl", "generate", "profile", "recall-bench", "train"};
 
 }  // namespace quipu

@@ -6,15 +6,6 @@
 namespace quipu {
 namespace {
 
-/// What is stacked, how high and how wide.
-void add_stack_options(const Section& s, TrainRequest& r) {
-  add_text(s, "--mixer", r.mixer, "PATTERN",
-           "Token mixer of the layers: a name (default gsa), or several that repeat up the stack, as in "
-           "3xgsa,attention.");
-  add_count(s, "--layers", r.layers, 1, 10000, "Layers (default 4).");
-  add_count(s, "--dim", r.dim, 1, 1 << 20, "Width of the model (default 256).");
-}
-
 void add_block_options(const Section& s, TrainRequest& r) {
   add_count(s, "--heads", r.heads, 1, 1 << 20, "Heads of every token mixer (default: the mixer's own).");
   add_text(s, "--channel-mixer", r.channel_mixer, "NAME",
@@ -38,23 +29,10 @@ void add_block_options(const Section& s, TrainRequest& r) {
 }
 
 void add_start_options(const Section& s, TrainRequest& r) {
-  add_texts(s, "--set", r.set, "KEY=VALUE", "An option of a mixer, as slots=64, or gsa.slots=64 for one of several.");
-  add_text(s, "--preset", r.preset, "gpt2|transformer++", "A published model; other options change it.");
   add_text(s, "--init", r.train.init, "MODEL.h5",
            "Start from the weights of another checkpoint, whose model is taken over.");
   add_flag(s, "--list-mixers", r.list_mixers, "List the mixers with the bytes of their states, and stop.");
   add_text(s, "--describe-mixer", r.describe_mixer, "NAME", "Show a mixer's options with their defaults, and stop.");
-}
-
-/// Counts between commas.
-std::vector<Index> parse_stages(const std::string& text) {
-  std::vector<Index> stages;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    stages.push_back(parse_integer("--curriculum", text.substr(begin, end - begin), 1, 1 << 20));
-    begin = end + 1;
-  }
-  return stages;
 }
 
 void add_batch_options(const Section& s, TrainOptions& o) {
@@ -65,7 +43,7 @@ void add_batch_options(const Section& s, TrainOptions& o) {
             "Segments in a window, read one after another with the memory "
             "handed on.");
   add_value(s, {"--curriculum", "N,N,..", "Segments in the windows of equal parts of the run, as in 1,2,4,8.", ""},
-            [&o](const std::string& text) { o.curriculum = parse_stages(text); });
+            [&o](const std::string& text) { o.curriculum = parse_counts("--curriculum", text, 1, 1 << 20); });
   add_value(s,
             {"--bptt-depth", "N|all",
              "Segments before its own that the loss of a segment is differentiated through, exactly, in N + 1 backward "
@@ -147,6 +125,14 @@ void add_run_options(const Section& s, TrainRequest& r) {
 
 }  // namespace
 
+void add_shape_options(const Section& s, TrainRequest& r) {
+  add_count(s, "--layers", r.layers, 1, 10000, "Layers (default 4).");
+  add_count(s, "--dim", r.dim, 1, 1 << 20, "Width of the model (default 256).");
+  add_block_options(s, r);
+  add_texts(s, "--set", r.set, "KEY=VALUE", "An option of a mixer, as slots=64, or gsa.slots=64 for one of several.");
+  add_text(s, "--preset", r.preset, "gpt2|transformer++", "A published model; other options change it.");
+}
+
 void add_train_options(Command& tool, TrainRequest& request) {
   request.train.output.clear();
   add_argument(tool.section(), "DATA.h5", request.data, false, "The dataset, or - for standard input.");
@@ -154,8 +140,10 @@ void add_train_options(Command& tool, TrainRequest& request) {
   add_run_options(run, request);
   add_reading_options(run, request.train);
   add_precision_option(run, request);
-  add_stack_options(model, request);
-  add_block_options(model, request);
+  add_text(model, "--mixer", request.mixer, "PATTERN",
+           "Token mixer of the layers: a name (default gsa), or several that repeat up the stack, as in "
+           "3xgsa,attention.");
+  add_shape_options(model, request);
   add_start_options(model, request);
   add_batch_options(tool.section("Batch"), request.train);
   add_rate_option(optimiser, request);

@@ -37,6 +37,9 @@ void add_training_options(Command& tool, TrainRequest& request);
 /// Those of them that were given, as words for the command line of `train`.
 std::vector<std::string> training_words(const Command& tool);
 
+/// Declares those options of `train` that say what a model is like beside its mixers; --preset among them.
+void add_shape_options(const Section& section, TrainRequest& request);
+
 /// What the options come to, once they are read: presets applied, the model of --init taken over where the command
 /// line does not say otherwise, warm-up chosen. Throws UsageError for options that cannot go together.
 TrainOptions resolve(const TrainRequest& request, const Common& common);

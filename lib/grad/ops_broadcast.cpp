@@ -16,6 +16,7 @@ constexpr Index kRows = 64;  // of a block
 }  // namespace
 
 Var scale_columns(Tape& tape, const Var& x, const Var& w) {
+  const OpScope op_scope("scale columns");
   require_shape("scaled columns: w", w.shape(), {x.extent(-1)});
   const Index rows = x.shape().rows(), width = x.extent(-1);
   const auto product = [=](const Tensor& from, const Tensor& by) {
@@ -41,6 +42,7 @@ Var scale_columns(Tape& tape, const Var& x, const Var& w) {
 }
 
 Var add_scaled_heads(Tape& tape, const Var& a, const Var& x, const Var& w) {
+  const OpScope op_scope("add scaled heads");
   require_shape("scaled heads: x", x.shape(), a.shape());
   require_shape("scaled heads: w", w.shape(), {x.extent(-2)});
   const Index heads = x.extent(-2), width = x.extent(-1), rows = x.shape().rows();

@@ -84,6 +84,7 @@ void scatter_rows(Gradient& slot, std::span<const Index> rows, const Tensor& dy)
 }  // namespace
 
 Var embedding(Tape& tape, std::span<const std::int32_t> tokens, const Var& table, const Shape& leading) {
+  const OpScope op_scope("embedding");
   const Index vocab = table.extent(0);
   const Index width = table.extent(1);
   if (leading.count() != static_cast<Index>(tokens.size()))
@@ -103,6 +104,7 @@ Var embedding(Tape& tape, std::span<const std::int32_t> tokens, const Var& table
 }
 
 Var add_positions(Tape& tape, const Var& x, const Var& table, std::span<const std::int64_t> positions) {
+  const OpScope op_scope("add positions");
   const Matrix in = x.value().matrix();
   if (in.rows != static_cast<Index>(positions.size()) || in.cols != table.extent(1))
     throw ShapeError("positions: {} positions of width {} for the shape {}", positions.size(), table.extent(1),

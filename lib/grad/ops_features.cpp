@@ -90,6 +90,7 @@ struct UnitRowsBackward {
 }  // namespace
 
 Var positive_exponents(Tape& tape, const Var& x, const Tensor& projection, Real c) {
+  const OpScope op_scope("positive exponents");
   const Matrix rows = x.value().matrix();
   if (projection.extent(1) != rows.cols)
     throw ShapeError("positive exponents: rows of {} for a projection of {}", rows.cols, projection.shape().text());
@@ -114,6 +115,7 @@ Var positive_exponents(Tape& tape, const Var& x, const Tensor& projection, Real 
 }
 
 Var unit_rows(Tape& tape, const Var& x, const Var& weight, double eps) {
+  const OpScope op_scope("unit rows");
   const Matrix rows = x.value().matrix();
   const Index groups = weight_groups(weight.value(), rows.cols);
   const Tensor y(x.shape()), inverse({rows.rows});
@@ -127,6 +129,7 @@ Var unit_rows(Tape& tape, const Var& x, const Var& weight, double eps) {
 }
 
 Var sine_cosine(Tape& tape, const Var& u, Real c) {
+  const OpScope op_scope("sine cosine");
   Shape shape = u.shape();
   shape[-1] *= 2;
   const Tensor y(shape);

@@ -18,6 +18,7 @@ std::optional<GradientTarget> place_of(const std::shared_ptr<Gradient>& slot, In
 }  // namespace
 
 void linear_into(Matrix y, Matrix x, const Weight& weight, const Tensor& bias) {
+  const OpScope op_scope("linear");
   multiply_weight(y, x, weight, bias.defined() ? bias.data() : nullptr);
 }
 
@@ -31,6 +32,7 @@ Var linear_untrained(Tape& tape, const Var& x, const Weight& weight, const Var& 
 }
 
 Var linear(Tape& tape, const Var& x, const Var& weight, const Var& bias) {
+  const OpScope op_scope("linear");
   const Index out = weight.extent(0);
   Shape shape = x.shape();
   shape[-1] = out;

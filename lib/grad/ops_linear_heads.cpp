@@ -48,6 +48,7 @@ void linear_heads_into(Matrix y, Matrix x, const Tensor& weight, const Tensor& b
 }
 
 Var linear_heads(Tape& tape, const Var& x, const Var& weight, const Var& bias) {
+  const OpScope op_scope("linear heads");
   const Index heads = weight.extent(0);
   Shape shape = x.shape();
   shape[-1] = weight.extent(1);

@@ -106,6 +106,7 @@ struct Projection {
 
 LossOutput projected_loss(Tape& tape, const Var& hidden, const Projection& by, std::span<const std::int32_t> targets,
                           const LossOptions& options) {
+  const OpScope op_scope("head and loss");
   const auto& [projection, weight, bias] = by;
   const Matrix x = hidden.value().matrix();
   const Index rows = x.rows, vocab = projection.out();
@@ -130,7 +131,7 @@ LossOutput projected_loss(Tape& tape, const Var& hidden, const Projection& by, s
   for (Index begin = 0; begin < out.tokens; begin += slice_rows) {
     const Index end = std::min(out.tokens, begin + slice_rows);
     const Matrix logits = buffer.matrix().slice(0, end - begin), slice = scored.slice(begin, end);
-    linear_into(logits, slice, projection, bias.value());
+    multiply_weight(logits, slice, projection, bias.defined() ? bias.value().data() : nullptr);
 #pragma omp parallel for schedule(static)
     for (Index r = begin; r < end; ++r) {
       const auto i = static_cast<std::size_t>(scored[r]);

@@ -57,6 +57,7 @@ struct Kept {
 };
 
 Var normalize(Tape& tape, const RowNorm& norm, const Var& x, const Var& weight, const Var& bias) {
+  const OpScope op_scope("norm");
   const Index rows = x.value().count() / norm.width;
   Tensor y(x.shape());
   const RowScales scales(rows);

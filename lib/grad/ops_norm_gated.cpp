@@ -62,6 +62,7 @@ RowScale gated_row(const RowNorm& norm, Real* y, const Real* x, const Real* gate
 }  // namespace
 
 Var rms_norm_gated(Tape& tape, const Var& x, const Var& gate, const Var& weight, double eps) {
+  const OpScope op_scope("gated norm");
   require_shape("gated rms norm", gate.shape(), x.shape());
   const RowNorm norm("gated rms norm", NormKind::rms, eps, x.shape(), weight.value(), {});
   const Index rows = x.value().count() / norm.width;
@@ -89,6 +90,7 @@ void rms_norm_gated_into(View y, View x, View gate, const Tensor& weight, double
 }
 
 Var softmax_rows(Tape& tape, const Var& x, Real scale) {
+  const OpScope op_scope("softmax");
   const Matrix in = x.value().matrix();
   Tensor y(x.shape());
   for_blocks(in.rows, kTokenBlock, [&](Index begin, Index end) {

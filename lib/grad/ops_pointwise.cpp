@@ -56,6 +56,7 @@ struct DropoutMask {
 }  // namespace
 
 Var add(Tape& tape, const Var& a, const Var& b) {
+  const OpScope op_scope("add");
   require_shape("add", b.shape(), a.shape());
   Tensor y(a.shape());
   for_elements(y.count(),
@@ -67,6 +68,7 @@ Var add(Tape& tape, const Var& a, const Var& b) {
 }
 
 Var multiply(Tape& tape, const Var& a, const Var& b) {
+  const OpScope op_scope("product");
   require_shape("multiply", b.shape(), a.shape());
   Tensor y = product(a.value(), b.value());
   const Tensor kept_a = b.wants_gradient() ? a.value() : Tensor();
@@ -78,6 +80,7 @@ Var multiply(Tape& tape, const Var& a, const Var& b) {
 }
 
 Var scale(Tape& tape, const Var& x, Real c) {
+  const OpScope op_scope("scale");
   Tensor y(x.shape());
   scale_into(y, c, x.value());
   return tape.record(std::move(y), {&x}, [slot = x.gradient(), c](const Tensor& dy) {
@@ -88,6 +91,7 @@ Var scale(Tape& tape, const Var& x, Real c) {
 }
 
 Var activate(Tape& tape, const Var& x, Activation activation) {
+  const OpScope op_scope("activation");
   if (activation == Activation::identity) return x;
   Tensor y(x.shape());
   for_elements(y.count(),
@@ -103,6 +107,7 @@ Var activate(Tape& tape, const Var& x, Activation activation) {
 }
 
 Var clamp(Tape& tape, const Var& x, Real low, Real high) {
+  const OpScope op_scope("clamp");
   Tensor y(x.shape());
   for_elements(y.count(), [&](Index i, Index n) { clamp_into(y.data() + i, x.value().data() + i, low, high, n); });
   return tape.record(y, {&x}, [slot = x.gradient(), kept = x.value(), low, high](const Tensor& dy) {
@@ -118,6 +123,7 @@ Var clamp(Tape& tape, const Var& x, Real low, Real high) {
 }
 
 Var gated(Tape& tape, const Var& gate, const Var& x, Activation activation) {
+  const OpScope op_scope("gated activation");
   require_shape("gated", gate.shape(), x.shape());
   Tensor y(x.shape());
   const Tensor g = gate.value();
@@ -138,6 +144,7 @@ Var gated(Tape& tape, const Var& gate, const Var& x, Activation activation) {
 }
 
 Var dropout(Tape& tape, const Var& x, double p, const Rng& rng) {
+  const OpScope op_scope("dropout");
   if (!(p >= 0 && p < 1)) throw UsageError("dropout: the probability is {}; it must be at least 0 and below 1", p);
   if (p == 0) return x;
   const DropoutMask mask(p, rng);

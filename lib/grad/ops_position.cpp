@@ -103,6 +103,7 @@ RopeAngles rope_angles(std::span<const std::int64_t> positions, Index head_width
 }
 
 Var rope(Tape& tape, const Var& x, const RopeAngles& angles, RopeLayout layout) {
+  const OpScope op_scope("rope");
   check_rope(x.shape(), angles.cosine.extent(0));
   if (2 * angles.cosine.extent(1) != x.extent(-1))
     throw ShapeError("rope: angles for heads of width {} and heads of width {}", 2 * angles.cosine.extent(1),

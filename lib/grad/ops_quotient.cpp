@@ -12,6 +12,7 @@ constexpr Index kRowBlock = 64;
 }  // namespace
 
 Var quotient(Tape& tape, const Var& x, const Var& d, const Divisor& divisor) {
+  const OpScope op_scope("quotient");
   const Matrix rows = x.value().matrix();
   if (d.value().count() != rows.rows)
     throw ShapeError("quotient: {} denominators for {} rows", d.value().count(), rows.rows);

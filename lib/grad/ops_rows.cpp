@@ -39,6 +39,7 @@ void repeat_into(Matrix y, Matrix x, Index heads, Real c) {
 }  // namespace
 
 Var scale_rows(Tape& tape, const Var& x, const Var& factors) {
+  const OpScope op_scope("scale rows");
   const Matrix rows = x.value().matrix();
   if (factors.value().count() != rows.rows)
     throw ShapeError("scale rows: {} factors for {} rows", factors.value().count(), rows.rows);
@@ -64,6 +65,7 @@ Var scale_rows(Tape& tape, const Var& x, const Var& factors) {
 }
 
 Var mean_heads(Tape& tape, const Var& x) {
+  const OpScope op_scope("mean heads");
   const Index heads = x.extent(-2);
   if (heads == 1) return x;
   Shape shape = x.shape();
@@ -79,6 +81,7 @@ Var mean_heads(Tape& tape, const Var& x) {
 }
 
 Var repeat_heads(Tape& tape, const Var& x, Index heads) {
+  const OpScope op_scope("repeat heads");
   std::vector<Index> extents(x.shape().begin(), x.shape().end());
   extents.insert(extents.end() - 1, heads);
   Tensor y{Shape(std::span<const Index>(extents))};

@@ -49,6 +49,7 @@ Tensor defined_or_zero(const Tensor& x, const Shape& shape) { return x.defined()
 }  // namespace
 
 Rwkv7Keys rwkv7_keys(Tape& tape, const Var& k, const Var& rate, const Var& k_k, const Var& k_a) {
+  const OpScope op_scope("rwkv7 keys");
   const Shape& shape = k.shape();
   const Index width = shape[3], dim = shape[2] * width;
   require_shape("RWKV-7's keys: rate", rate.shape(), shape);
@@ -81,6 +82,7 @@ Rwkv7Keys rwkv7_keys(Tape& tape, const Var& k, const Var& rate, const Var& k_k, 
 }
 
 Var rwkv7_output(Tape& tape, const Rwkv7OutputInput& in) {
+  const OpScope op_scope("rwkv7 output");
   const Shape& shape = in.y.shape();
   const Index width = shape[3], dim = shape[2] * width;
   for (const Var* x : {&in.r, &in.key, &in.v, &in.gate}) require_shape("RWKV-7's output", x->shape(), shape);
@@ -114,6 +116,7 @@ Var rwkv7_output(Tape& tape, const Rwkv7OutputInput& in) {
 }
 
 Var bounded_decay(Tape& tape, const Var& x, Real scale) {
+  const OpScope op_scope("bounded decay");
   const Tensor g(x.shape());
   for_blocks(g.count(), kElementBlock, [&](Index begin, Index end) {
     kernels::activate(Activation::sigmoid, g.data() + begin, x.value().data() + begin, end - begin);
@@ -129,6 +132,7 @@ Var bounded_decay(Tape& tape, const Var& x, Real scale) {
 }
 
 Var blend(Tape& tape, const Var& a, const Var& b, const Var& share) {
+  const OpScope op_scope("blend");
   require_shape("blend: b", b.shape(), a.shape());
   require_shape("blend: share", share.shape(), a.shape());
   const Tensor y(a.shape());

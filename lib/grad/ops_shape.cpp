@@ -29,6 +29,7 @@ void for_pieces(const Tensor& x, std::span<const Tensor> pieces, const std::vect
 }  // namespace
 
 Var pick_rows(Tape& tape, const Var& x, const Var& z, const std::vector<Index>& picks, Index n) {
+  const OpScope op_scope("pick rows");
   const Shape& model = x.defined() ? x.shape() : z.shape();
   const Index lanes = model[0], first = x.defined() ? x.extent(1) : 0;
   Shape shape = model;
@@ -59,6 +60,7 @@ Var pick_rows(Tape& tape, const Var& x, const Var& z, const std::vector<Index>& 
 }
 
 Var gather_rows(Tape& tape, const std::vector<Var>& sources, const std::vector<Index>& picks, const Shape& shape) {
+  const OpScope op_scope("gather rows");
   const Index width = shape[-1], count = shape.count() / width;
   struct Place {
     std::size_t source;
@@ -107,6 +109,7 @@ Var gather_rows(Tape& tape, const std::vector<Var>& sources, const std::vector<I
 }
 
 std::vector<Var> split_columns(Tape& tape, const Var& x, const std::vector<Index>& widths) {
+  const OpScope op_scope("split columns");
   if (const Index all = std::accumulate(widths.begin(), widths.end(), Index{0}); all != x.extent(-1))
     throw ShapeError("split: {} columns in {} pieces of {}", x.extent(-1), widths.size(), all);
   std::vector<Tensor> pieces;

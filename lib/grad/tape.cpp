@@ -57,7 +57,7 @@ std::vector<Var> Tape::record_all(std::vector<Tensor> ys, std::initializer_list<
 }
 
 void Tape::push(std::vector<std::shared_ptr<Gradient>> outputs, Backward backward) {
-  entries_.push_back({std::move(outputs), std::move(backward)});
+  entries_.push_back({std::move(outputs), std::move(backward), OpScope::current()});
 }
 
 void Tape::backward(const Var& y, Tensor seed) { backward({{y, std::move(seed)}}); }
@@ -72,6 +72,7 @@ void Tape::backward(const std::vector<std::pair<Var, Tensor>>& seeds) {
     std::vector<Tensor> gradients;
     for (const auto& slot : entry.outputs) gradients.push_back(slot ? slot->take() : Tensor{});
     if (std::none_of(gradients.begin(), gradients.end(), [](const Tensor& t) { return t.defined(); })) continue;
+    const OpScope op_scope(entry.op != nullptr ? entry.op : OpTimes::kOther, true);
     entry.backward(gradients);
   }
 }

@@ -45,6 +45,7 @@ class TaylorFeatures {
 
   /// x: [..,F];  y: [..,count].
   Var operator()(Tape& tape, const Var& x) const {
+    const OpScope op_scope("taylor features");
     Shape shape = x.shape();
     shape[-1] = count();
     const Tensor y(shape);

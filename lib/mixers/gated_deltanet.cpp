@@ -21,6 +21,7 @@ void decay_into(Real* g, const Real* u, Index rows, const Tensor& a_log, const T
 }
 
 Var head_decay(Tape& tape, const Var& u, const Var& a_log, const Var& bias) {
+  const OpScope op_scope("head decay");
   const Index heads = a_log.value().count(), rows = u.value().count() / heads;
   Tensor g(u.shape());
   decay_into(g.data(), u.value().data(), rows, a_log.value(), bias.value());

@@ -19,6 +19,7 @@ void damped_gate(Real* u, Real tau, Index n) {
 }
 
 Var damped_gate(Tape& tape, const Var& u, Real tau) {
+  const OpScope op_scope("damped gate");
   const Tensor g(u.shape());
   for_blocks(g.count(), kElementBlock, [&](Index begin, Index end) {
     std::copy(u.value().data() + begin, u.value().data() + end, g.data() + begin);

@@ -17,6 +17,7 @@ struct SlotGate {
 };
 
 SlotGate slot_gate(Tape& tape, const Var& u, Real tau) {
+  const OpScope op_scope("slot gate");
   Tensor f(u.shape()), s(u.shape());
   for_blocks(u.value().count(), kElementBlock, [&](Index begin, Index end) {
     Real *const fs = f.data() + begin, *const ss = s.data() + begin;

@@ -33,6 +33,7 @@ void lower_bound_into(Real* beta, Matrix shares, Matrix logits, Index layer) {
 }
 
 Var lower_bound(Tape& tape, const Var& logits, Index layer) {
+  const OpScope op_scope("lower bound");
   const Tensor beta({logits.extent(1)}), shares(logits.shape());
   lower_bound_into(beta.data(), shares.matrix(), logits.value().matrix(), layer);
   return tape.record(beta, {&logits}, [layer, beta, shares, slot = logits.gradient()](const Tensor& dbeta) {
@@ -52,6 +53,7 @@ struct ForgetGate {
 };
 
 ForgetGate forget_gate(Tape& tape, const Var& f, const Var& beta) {
+  const OpScope op_scope("forget gate");
   const Matrix rows = f.value().matrix();
   const Tensor g(f.shape()), k(f.shape());
   for_blocks(rows.rows, kRowBlock, [&](Index begin, Index end) {

@@ -12,6 +12,7 @@ constexpr std::array<const char*, kUses> kUseNames{"time_mix_r", "time_mix_k", "
 
 /// y[h, c] = x[h]: [H] -> [H,width].
 Var spread(Tape& tape, const Var& x, Index width) {
+  const OpScope op_scope("bonus");
   const Tensor y({x.extent(0), width});
   for (Index h = 0; h < x.extent(0); ++h) kernels::fill(y.matrix().row(h), x.value().data()[h], width);
   return tape.record(y, {&x}, [slot = x.gradient(), width](const Tensor& dy) {

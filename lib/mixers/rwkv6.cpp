@@ -17,6 +17,7 @@ constexpr Index kRowBlock = 64;
 
 /// y_j = z_j W_j for each of the n parts of z [..,n R]: W [n,R,D], y_j [..,D].
 std::vector<Var> part_products(Tape& tape, const Var& z, const Var& weight) {
+  const OpScope op_scope("part products");
   const Index parts = weight.extent(0), rank = weight.extent(1), dim = weight.extent(2);
   const auto part = [rank](Matrix x, std::size_t j) {
     return x.columns(static_cast<Index>(j) * rank, static_cast<Index>(j + 1) * rank);
@@ -56,6 +57,7 @@ void log_decay_row(Real* g, const Real* w, const Real* start, Index n) {
 }
 
 Var log_decay(Tape& tape, const Var& w, const Var& start) {
+  const OpScope op_scope("log decay");
   const Matrix rows = w.value().matrix();
   const Tensor g(w.shape());
   for_blocks(rows.rows, kRowBlock, [&](Index begin, Index end) {

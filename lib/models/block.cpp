@@ -58,8 +58,13 @@ void Block::step_line(const Mixer& f, const Norm& norm, Matrix x, const Context&
 }
 
 void Block::step(Matrix x, const Context& context, State& mixer_state, State& channel_state) const {
-  step_line(*mixer_, mixer_norm_, x, context, mixer_state);
-  if (channel_) step_line(*channel_, channel_norm_, x, context, channel_state);
+  {
+    const OpScope op_scope("token mixing");
+    step_line(*mixer_, mixer_norm_, x, context, mixer_state);
+  }
+  if (!channel_) return;
+  const OpScope op_scope("channel mixing");
+  step_line(*channel_, channel_norm_, x, context, channel_state);
 }
 
 void Block::visit(const ParameterVisitor& visitor) {

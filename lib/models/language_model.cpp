@@ -120,7 +120,8 @@ LossOutput LanguageModel::loss(Tape& tape, const Var& hidden, std::span<const st
 }
 
 void LanguageModel::logits_into(Matrix logits, Matrix hidden) const {
-  linear_into(logits, hidden, head().weight(), has_head_bias() ? head_bias_.value() : Tensor());
+  const OpScope op_scope("head");
+  multiply_weight(logits, hidden, head().weight(), has_head_bias() ? head_bias_.value().data() : nullptr);
 }
 
 void LanguageModel::step(std::span<const std::int32_t> tokens, ModelState& state, Scratch& scratch,

@@ -21,6 +21,7 @@ class Norm {
   }
   /// x, y: [rows,D].
   void step(Matrix y, Matrix x) const {
+    const OpScope op_scope("norm");
     const View from{x.data, {x.rows, x.cols}}, to{y.data, {y.rows, y.cols}};
     rms_ ? rms_norm_into(to, from, weight_.value(), eps_)
          : layer_norm_into(to, from, weight_.value(), bias_.value(), eps_);

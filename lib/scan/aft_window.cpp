@@ -325,6 +325,7 @@ class AftMean {
 }  // namespace
 
 Var aft_window(Tape& tape, const AftWindowInput& in, const Layout& layout) {
+  const OpScope op_scope("aft window");
   AftMean mean(in, layout);
   const bool keep = tape.needs({&in.k, &in.v, &in.bias});
   const Tensor y({layout.batch, layout.length, in.k.extent(-1)});

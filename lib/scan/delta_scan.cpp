@@ -129,6 +129,7 @@ struct ScanBackward {
 }  // namespace
 
 DeltaScanOutput delta_scan(Tape& tape, const DeltaScanInput& input, const Layout& layout) {
+  const OpScope op_scope("delta scan");
   const Extents e(input, layout);
   const std::initializer_list<const Var*> inputs{&input.q,     &input.k,     &input.v,         &input.beta,
                                                  &input.erase, &input.write, &input.log_decay, &input.state};

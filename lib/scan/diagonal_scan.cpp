@@ -246,6 +246,7 @@ void sum_rates(const Scan& s, const ScanGradients& d, const Tensor& da, const Te
 }  // namespace
 
 DiagonalScanOutput diagonal_scan(Tape& tape, const DiagonalScanInput& input, const Layout& layout) {
+  const OpScope op_scope("diagonal scan");
   Scan scan(input, layout);
   if (tape.needs({&input.u, &input.delta, &input.a, &input.b, &input.c, &input.skip, &input.state}))
     scan.starts = Tensor({scan.jobs(), std::max<Index>(scan.kept, 1), scan.states, kDiagonalTile});

@@ -48,6 +48,7 @@ struct Backward {
 }  // namespace
 
 LogSumScanOutput log_sum_scan(Tape& tape, const Var& logits, const Var& state, const Layout& layout) {
+  const OpScope op_scope("log sum scan");
   const Index channels = logits.value().count() / (layout.batch * layout.length);
   Shape per_lane{std::span<const Index>(logits.shape().begin() + 1, logits.shape().end())};
   per_lane[0] = layout.batch;

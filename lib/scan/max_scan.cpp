@@ -53,6 +53,7 @@ struct Backward {
 }  // namespace
 
 MaxScanOutput max_scan(Tape& tape, const Var& exponents, const Var& state, const Layout& layout) {
+  const OpScope op_scope("max scan");
   const Index heads = exponents.extent(2), width = exponents.extent(3);
   require_shape("max scan", exponents.shape(), {layout.batch, layout.length, heads, width});
   if (state.defined()) require_shape("max scan: state", state.shape(), {layout.batch, heads});

@@ -236,6 +236,7 @@ void read_bonus(Matrix q, const Real* k, const Real* v, const Real* bonus, Matri
 }  // namespace
 
 OuterScanOutput outer_scan(Tape& tape, const OuterScanInput& input, const Layout& layout) {
+  const OpScope op_scope("outer scan");
   const Extents e(input, layout);
   Scan scan{.e = e, .decay = input.decay, .normaliser = input.normaliser, .layout = layout};
   std::size_t longest = 0;

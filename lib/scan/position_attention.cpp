@@ -133,6 +133,7 @@ struct Backward {
 }  // namespace
 
 Var position_attention(Tape& tape, const PositionAttentionInput& in, const Layout& layout) {
+  const OpScope op_scope("position attention");
   const Extents e(in, layout);
   std::vector<Block> blocks = all_blocks(e, in.past, layout);
   const Arrays x{in.table.value(), in.q.value(), in.keys.value(),

@@ -290,6 +290,7 @@ struct Backward {
 }  // namespace
 
 Var relative_attention(Tape& tape, const RelativeAttentionInput& in, const Shape& shape) {
+  const OpScope op_scope("relative attention");
   const Extents e(in);
   const Arrays x{in.qkv.value(),          in.past.value(),          in.distances.value(),
                  in.content_bias.value(), in.position_bias.value(), Tensor::zeros(shape)};

@@ -266,6 +266,7 @@ Convolution checked(const ShortConvInput& input, const Layout& layout) {
 }  // namespace
 
 ShortConvOutput short_conv(Tape& tape, const ShortConvInput& input, const Layout& layout) {
+  const OpScope op_scope("short conv");
   Convolution conv = checked(input, layout);
   std::vector<Tensor> outputs;
   for (const Index part : conv.parts) outputs.emplace_back(Shape{layout.batch, layout.length, part});

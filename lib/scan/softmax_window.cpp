@@ -167,6 +167,7 @@ struct Backward {
 }  // namespace
 
 Var softmax_window(Tape& tape, const SoftmaxWindowInput& in, const Layout& layout) {
+  const OpScope op_scope("softmax window");
   const Extents e(in, layout);
   const bool keep = tape.needs({&in.q, &in.k, &in.v});
   const std::vector<QueryBlock> blocks = query_blocks(e, in, layout);

@@ -189,6 +189,7 @@ Shift checked(const Var& x, const Var& last, ShiftTowards towards, const std::ve
 
 TokenShift token_shift(Tape& tape, const Var& x, const Var& last, ShiftTowards towards,
                        const std::vector<ShiftWeight>& weights, const Layout& layout) {
+  const OpScope op_scope("token shift");
   Shift s = checked(x, last, towards, weights, layout);
   std::vector<Tensor> out;
   for (std::size_t j = 0; j < weights.size(); ++j) out.emplace_back(x.shape());

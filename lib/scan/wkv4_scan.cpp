@@ -237,6 +237,7 @@ void backward(const Scan& scan, std::span<const Tensor> dout, const Slots& slots
 }  // namespace
 
 Wkv4Output wkv4_scan(Tape& tape, const Wkv4Input& in, const Layout& layout) {
+  const OpScope op_scope("wkv4 scan");
   Scan scan = checked(in, layout);
   const std::initializer_list<const Var*> inputs{&in.k, &in.v, &in.log_decay, &in.bonus, &in.a, &in.b, &in.p};
   if (tape.needs(inputs)) {

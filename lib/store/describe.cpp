@@ -10,6 +10,7 @@
 
 #include "store/dataset_file.h"
 #include "store/model_file.h"
+#include "store/profile_file.h"
 #include "store/state_file.h"
 
 namespace quipu {
@@ -76,6 +77,19 @@ void describe_state(FileDescription& about, const H5Reader& file) {
   add_fact(about, "parameter_digest", file.text_attribute("/", "parameter_digest"));
 }
 
+void describe_profile(FileDescription& about, const H5Reader& file) {
+  const Profile profile = read_profile(file);
+  std::vector<std::string> mixers;
+  for (const ProfileRow& row : profile.rows)
+    if (std::ranges::find(mixers, row.mixer) == mixers.end()) mixers.push_back(row.mixer);
+  add_fact(about, "rows", std::ssize(profile.rows));
+  add_fact(about, "measured", std::ranges::count_if(profile.rows, &ProfileRow::measured));
+  add_fact(about, "mixers", fmt::format("{}", fmt::join(mixers, ", ")));
+  if (!profile.rows.empty()) add_fact(about, "mode", profile.rows.front().mode);
+  add_fact(about, "products", profile.products);
+  add_fact(about, "simd_target", profile.simd_target);
+}
+
 /// "12 f32, 3 q8_0", the most frequent first.
 std::string types_of(const TensorList& tensors) {
   std::map<TensorType, std::int64_t> counts;
@@ -119,8 +133,8 @@ FileDescription describe_tensors(const TensorSource& source, bool verify) {
 }
 
 FileDescription describe_hdf5(InputFile input, bool verify) {
-  const auto file =
-      std::make_shared<const H5Reader>(std::move(input), std::vector{kDatasetFormat, kCheckpointFormat, kStateFormat});
+  const auto file = std::make_shared<const H5Reader>(
+      std::move(input), std::vector{kDatasetFormat, kCheckpointFormat, kStateFormat, kProfileFormat});
   if (verify) file->verify();
   FileDescription about;
   about.format = file->format();
@@ -139,6 +153,7 @@ FileDescription describe_hdf5(InputFile input, bool verify) {
   if (about.format == kDatasetFormat.name) describe_dataset(about, file);
   if (about.format == kCheckpointFormat.name) describe_checkpoint(about, file);
   if (about.format == kStateFormat.name) describe_state(about, *file);
+  if (about.format == kProfileFormat.name) describe_profile(about, *file);
   return about;
 }
 

@@ -31,7 +31,7 @@ struct FileDescription {
   Provenance provenance;
 };
 
-/// Describes a dataset, checkpoint or state, or a file or folder of tensors that another program wrote. Reads all of it
+/// Describes a dataset, checkpoint, state or profile, or a file or folder of tensors that another program wrote. Reads all of it
 /// when `verify` is set, else what it must. Throws InputError for a damaged or unknown file.
 FileDescription describe_file(const std::string& path, bool verify = false);
 
