@@ -64,8 +64,10 @@ Status run_tool(const ToolInfo& info, const std::vector<std::string>& args,
                                         : blas::fastest_library());
   log_detail("{}", build_line(build_info()));
   log_detail("threads: {} (from {})", choice.threads, choice.source);
-  if (info.stops_cleanly) install_stop_signals();
-  return parser.chosen().run(common);
+  const Command& chosen = parser.chosen();
+  if (info.stops_cleanly && (info.stopping_command.empty() || chosen.app().get_name() == info.stopping_command))
+    install_stop_signals();
+  return chosen.run(common);
 }
 
 }  // namespace

@@ -167,9 +167,11 @@ void add_statuses(Page& page, const ToolInfo& info) {
   if (info.has_gate) page.item("3", "It ran, but a gate that was asked for was missed.");
   page.item("4", "A loss, gradient or parameter is no longer finite.");
   if (info.stops_cleanly) {
-    page.item("75",
-              "Stopped early on SIGTERM, SIGINT, SIGUSR1 or at the end of its time limit, with all saved: run it again "
-              "to go on. A second SIGINT kills at once.");
+    page.item(
+        "75",
+        (info.stopping_command.empty() ? std::string() : info.stopping_command + ": ") +
+            "Stopped early on SIGTERM, SIGINT, SIGUSR1 or at the end of its time limit, with all saved: run it again "
+            "to go on. A second SIGINT kills at once.");
   }
   page.line(".PP");
   page.line("Errors are one line on standard error, saying where, what, and what to do.");

@@ -48,6 +48,38 @@ std::string mixers_text() {
   return text + "\n--describe-mixer NAME shows the options of one, which --set takes.";
 }
 
+std::vector<std::string> names_in_pattern(const std::string& pattern) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= pattern.size();) {
+    const std::size_t end = std::min(pattern.find(',', begin), pattern.size());
+    const std::string word = pattern.substr(begin, end - begin);
+    const std::size_t letters = word.find_first_not_of("0123456789");
+    const bool counted = letters != std::string::npos && letters > 0 && word[letters] == 'x';
+    names.push_back(counted ? word.substr(letters + 1) : word);
+    begin = end + 1;
+  }
+  return names;
+}
+
+bool pattern_takes(const std::string& pattern, const std::string& channel_mixer, const std::string& key) {
+  for (const std::string& name : names_in_pattern(pattern)) {
+    SharedParameters shared;
+    Options options;
+    const std::string suits = build(find_mixer(name, false), {}, options, shared)->block().channel_mixer;
+    const std::string channel = channel_mixer.empty() ? suits : channel_mixer;
+    std::vector<std::pair<std::string, Options>> mixers{{name, options}};
+    if (channel != "none") {
+      Options of_channel;
+      build(find_mixer(channel, true), {}, of_channel, shared);
+      mixers.emplace_back(channel, of_channel);
+    }
+    for (const auto& [mixer, its] : mixers)
+      for (const Options::Described& option : its.described())
+        if (key == option.key || key == mixer + "." + option.key) return true;
+  }
+  return false;
+}
+
 void print_mixers(const ModelConfig& config, bool json) {
   Table table({"name", "mixes", "memory", "state a layer", "bytes", "cost a token", "exact", "full name", "source"});
   Json list = Json::array();

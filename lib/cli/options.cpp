@@ -83,6 +83,26 @@ void exclude(CLI::Option& a, CLI::Option& b) { a.excludes(&b); }
 
 bool given(const CLI::Option& option) { return option.count() > 0; }
 
+std::vector<std::string> given_words(const CLI::App& app, const std::vector<std::string>& titles) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0 || option->get_positional()) continue;
+    if (std::ranges::find(titles, option->get_group()) == titles.end()) continue;
+    const std::string name = "--" + option->get_lnames().front();
+    const std::vector<std::string>& values = option->results();
+    const bool takes_last = option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast;
+    if (option->get_expected_max() == 0) {
+      if (parse_boolean(name, values.back())) words.push_back(name);
+      continue;
+    }
+    for (const std::string& value : takes_last ? std::vector<std::string>{values.back()} : values) {
+      words.push_back(name);
+      words.push_back(value);
+    }
+  }
+  return words;
+}
+
 namespace detail {
 
 std::string text_of(Index value) { return fmt::format("{}", value); }

@@ -56,6 +56,9 @@ void exclude(CLI::Option& a, CLI::Option& b);
 /// Whether the command line or the configuration gave the option. For use after parsing.
 bool given(const CLI::Option& option);
 
+/// The options of groups with these titles that were given, as the words of a command line.
+std::vector<std::string> given_words(const CLI::App& app, const std::vector<std::string>& titles);
+
 namespace detail {
 
 template <typename T>

@@ -63,22 +63,22 @@ const char* style_of(PlotStyle style) {
 }
 
 /// How series number `index` is drawn from its data block.
-std::string series_script(const PlotSeries& series, std::size_t index, std::size_t block, bool bars) {
+std::string series_script(const PlotSeries& series, const std::string& block, std::size_t index, bool bars) {
   const char* colour = kColours[index % std::size(kColours)];
   const std::string title = series.name.empty() ? "notitle" : "title " + quoted(series.name);
   std::string script =
-      fmt::format("$series{} using 1:2 with {} linecolor rgb '{}' linewidth 1.5 pointtype {} pointsize 0.5 {}", block,
+      fmt::format("{} using 1:2 with {} linecolor rgb '{}' linewidth 1.5 pointtype {} pointsize 0.5 {}", block,
                   style_of(series.style), colour, kShapes[index % std::size(kShapes)], title);
   if (bars)
-    script += fmt::format(
-        ", $series{} using 1:3:(0):($4-$3) with vectors nohead linecolor rgb '{}' linewidth 1 notitle", block, colour);
+    script += fmt::format(", {} using 1:3:(0):($4-$3) with vectors nohead linecolor rgb '{}' linewidth 1 notitle",
+                          block, colour);
   return script;
 }
 
 /// Cairo's png is the smoother one, where gnuplot was built with it.
-std::string terminal_script(const std::string& terminal, std::size_t plots) {
+std::string terminal_script(const std::string& terminal, std::size_t columns, std::size_t rows) {
   const std::string options =
-      fmt::format("noenhanced size {},500 font 'sans,12' background rgb 'white'", plots == 1 ? 800 : 640 * plots);
+      fmt::format("noenhanced size {},{} font 'sans,12' background rgb 'white'", 800 * columns, 500 * rows);
   const std::string plain = fmt::format("set terminal {} {}", terminal, options);
   if (terminal != "png") return plain + "\n";
   return fmt::format("if (strstrt(GPVAL_TERMINALS, 'pngcairo')) {{ set terminal pngcairo {} }} else {{ {} }}\n",
@@ -94,9 +94,15 @@ struct Extent {
   }
 };
 
-/// One plot, but for the terminal; its data blocks count from `block` on.
-std::string panel_script(const Plot& plot, std::size_t& block) {
+/// One plot as gnuplot is told it: `data` may stand anywhere before `drawn`, which is empty where there is nothing.
+struct PanelScript {
   std::string data, drawn;
+};
+
+/// blocks: what the names of its data blocks begin with.
+PanelScript panel_script(const Plot& plot, const std::string& blocks) {
+  PanelScript script;
+  std::string drawn;
   Extent x, y;
   bool has_key = false;
   for (std::size_t i = 0; i < plot.series.size(); ++i) {
@@ -111,33 +117,53 @@ std::string panel_script(const Plot& plot, std::size_t& block) {
       empty = false, bars = bars || bar;
     }
     if (empty) continue;
-    data += fmt::format("$series{} << END\n{}END\n", block, rows);
-    drawn += (drawn.empty() ? "plot " : ", ") + series_script(series, i, block, bars);
-    ++block;
+    const std::string block = fmt::format("${}{}", blocks, i);
+    script.data += fmt::format("{} << END\n{}END\n", block, rows);
+    drawn += (drawn.empty() ? "plot " : ", ") + series_script(series, block, i, bars);
     has_key = has_key || !series.name.empty();
   }
-  if (drawn.empty()) throw InputError("plot of {}: no point can be shown; all are missing or not finite", plot.y.label);
-  return "set encoding utf8\nset border 3 linecolor rgb '#444444'\nset tics nomirror out\n"
-         "set grid ytics linecolor rgb '#dddddd' linetype 1\nset offsets graph "
-         "0, graph 0, graph 0.05, "
-         "graph 0.05\n" +
-         std::string(has_key ? "set key top right noopaque\n" : "set key off\n") +
-         axis_script("x", plot.x, x.low, x.high) + axis_script("y", plot.y, y.low, y.high) + data + drawn + "\n";
+  if (drawn.empty()) return script;
+  script.drawn = (plot.title.empty() ? "unset title\n" : "set title " + quoted(plot.title) + "\n") +
+                 (has_key ? "set key top right noopaque\n" : "set key off\n") +
+                 axis_script("x", plot.x, x.low, x.high) + axis_script("y", plot.y, y.low, y.high) + drawn + "\n";
+  return script;
+}
+
+constexpr const char* kFrame =
+    "set encoding utf8\nset border 3 linecolor rgb '#444444'\nset tics nomirror out\n"
+    "set grid ytics linecolor rgb '#dddddd' linetype 1\nset offsets graph 0, graph 0, graph 0.05, graph 0.05\n";
+
+/// What one panel leaves for the next.
+constexpr const char* kNextPanel =
+    "unset logscale\nset xtics autofreq\nset ytics autofreq\nset format '%g'\nset autoscale\n";
+
+[[noreturn]] void throw_nothing(const Plot& plot) {
+  throw InputError("plot of {}: no point can be shown; all are missing or not finite", plot.y.label);
 }
 
 }  // namespace
 
 std::string plot_script(const Plot& plot, const std::string& terminal) {
-  return panels_script(std::span(&plot, 1), terminal);
+  const PanelScript panel = panel_script(plot, "series");
+  if (panel.drawn.empty()) throw_nothing(plot);
+  return terminal_script(terminal, 1, 1) + kFrame + panel.data + panel.drawn;
 }
 
-std::string panels_script(std::span<const Plot> plots, const std::string& terminal) {
-  std::size_t block = 0;
-  std::string script = terminal_script(terminal, plots.size());
-  if (plots.size() == 1) return script + panel_script(plots[0], block);
-  script += fmt::format("set multiplot layout 1,{}\n", plots.size());
-  for (const Plot& plot : plots) script += "reset\n" + panel_script(plot, block);
-  return script + "unset multiplot\n";
+std::string plot_script(const PlotSheet& sheet, const std::string& terminal) {
+  if (sheet.panels.empty()) throw InternalError("a sheet without plots");
+  std::string data, drawn;
+  bool empty = true;
+  for (std::size_t i = 0; i < sheet.panels.size(); ++i) {
+    const PanelScript panel = panel_script(sheet.panels[i], fmt::format("panel{}_", i));
+    data += panel.data;
+    drawn += kNextPanel + (panel.drawn.empty() ? "set multiplot next\n" : panel.drawn);
+    empty = empty && panel.drawn.empty();
+  }
+  if (empty) throw_nothing(sheet.panels.front());
+  const auto columns = static_cast<std::size_t>(std::max(1, sheet.columns));
+  const std::size_t rows = (sheet.panels.size() + columns - 1) / columns;
+  return terminal_script(terminal, columns, rows) + kFrame + data +
+         fmt::format("set multiplot layout {},{}\n", rows, columns) + drawn + "unset multiplot\n";
 }
 
 namespace {
@@ -158,8 +184,8 @@ bool is_whole(const std::string& drawing, const std::string& terminal) {
 
 PlotFile::PlotFile(const std::string& path) : terminal_(terminal_of(path)), gnuplot_(find_gnuplot()), file_(path) {}
 
-void PlotFile::write_panels(std::span<const Plot> plots) {
-  const std::string drawing = run_gnuplot(gnuplot_, panels_script(plots, terminal_));
+void PlotFile::write_drawing(const std::string& script) {
+  const std::string drawing = run_gnuplot(gnuplot_, script);
   if (!is_whole(drawing, terminal_))
     throw InputError("gnuplot: gave {} bytes that are no whole {}; the package gnuplot-nox has one that draws it",
                      drawing.size(), terminal_);

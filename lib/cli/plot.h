@@ -1,6 +1,5 @@
 #pragma once
 #include <limits>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -34,13 +33,20 @@ struct PlotSeries {
 struct Plot {
   PlotAxis x, y;
   std::vector<PlotSeries> series;
+  std::string title = {};  ///< above it; empty: none
+};
+
+/// Several plots in one drawing, row by row.
+struct PlotSheet {
+  std::vector<Plot> panels;
+  int columns = 1;
 };
 
 /// What gnuplot is told to draw `plot` with, on its standard output. terminal: "svg" or "png". Throws InputError where
 /// no point can be shown.
 std::string plot_script(const Plot& plot, const std::string& terminal);
-/// Several plots side by side.
-std::string panels_script(std::span<const Plot> plots, const std::string& terminal);
+/// The same of several; a panel of which no point can be shown stays empty, where another one has some.
+std::string plot_script(const PlotSheet& sheet, const std::string& terminal);
 
 /// A plot in a file, drawn by gnuplot, which is looked for in PATH. All that can be known beforehand is checked by the
 /// constructor, so that no work is lost.
@@ -51,11 +57,12 @@ class PlotFile {
 
   /// Draws, and puts the file in its place; until then nothing is seen under the path. Call once. Throws InputError
   /// where there is nothing to draw, or gnuplot or the disk fails; then the path is as it was.
-  void write(const Plot& plot) { write_panels(std::span(&plot, 1)); }
-  /// Several plots side by side.
-  void write_panels(std::span<const Plot> plots);
+  void write(const Plot& plot) { write_drawing(plot_script(plot, terminal_)); }
+  void write(const PlotSheet& sheet) { write_drawing(plot_script(sheet, terminal_)); }
 
  private:
+  void write_drawing(const std::string& script);
+
   std::string terminal_, gnuplot_;
   OutputFile file_;
 };

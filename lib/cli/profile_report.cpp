@@ -238,7 +238,7 @@ Json profile_json(const Profile& profile) {
   return json;
 }
 
-std::vector<Plot> profile_plots(const Profile& profile) {
+PlotSheet profile_plots(const Profile& profile) {
   const std::string mode = profile.rows.empty() ? "" : profile.rows.front().mode;
   Plot time{.x = {"length (tokens)", AxisScale::log2},
             .y = {"time per token, " + mode + " (s)", AxisScale::log10},
@@ -256,7 +256,7 @@ std::vector<Plot> profile_plots(const Profile& profile) {
     }
     time.series.push_back(times), memory.series.push_back(bytes);
   }
-  return {time, memory};
+  return {{time, memory}, 2};
 }
 
 }  // namespace quipu

@@ -25,6 +25,6 @@ std::string profile_text(const Profile& profile);
 std::string profile_tsv(const Profile& profile);
 Json profile_json(const Profile& profile);
 /// Time per token, and memory, against length.
-std::vector<Plot> profile_plots(const Profile& profile);
+PlotSheet profile_plots(const Profile& profile);
 
 }  // namespace quipu

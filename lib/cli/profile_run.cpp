@@ -61,7 +61,7 @@ class Run {
   void report() {
     if (file_) file_->write(profile_);
     const bool any = std::ranges::any_of(profile_.rows, &ProfileRow::measured);
-    if (plot_ && any) plot_->write_panels(profile_plots(profile_));
+    if (plot_ && any) plot_->write(profile_plots(profile_));
     if (plot_ && !any) log_warning("--plot {}: nothing was measured, so nothing is drawn", *request_.plot);
     const Stream stream = request_.output == "-" ? Stream::kError : Stream::kOutput;
     if (common_.json) return print_json(profile_json(profile_), stream);

@@ -106,12 +106,13 @@ void read_inputs(RecallMakeOptions& o) {
   spec.inputs = std::move(inputs);
 }
 
-/// Everything that the command line leaves open. A task in a text is there to be measured on, unless it is said.
-void complete(RecallMakeOptions& o, const Common& common) {
+}  // namespace
+
+void complete_task(RecallMakeOptions& o, std::uint64_t seed) {
   RecallFileSpec& spec = o.spec;
   const RecallTaskKind& kind = recall_task_kind(spec.task);
   spec.values = parse_given(kind, o.values);
-  spec.seed = common.seed;
+  spec.seed = seed;
   const bool in_text = kind.make == nullptr;
   spec.train = o.train.value_or(in_text ? 0 : 100000);
   spec.valid = o.valid.value_or(in_text ? 0 : 1000);
@@ -123,10 +124,12 @@ void complete(RecallMakeOptions& o, const Common& common) {
                      kind.name);
 }
 
+namespace {
+
 Status run_make(RecallMakeOptions& o, const Common& common) {
   RecallFileSpec& spec = o.spec;
   refuse_terminal_output(spec.output);
-  complete(o, common);
+  complete_task(o, common.seed);
   Progress progress("make", "examples", static_cast<double>(spec.train + spec.valid + spec.test));
   spec.on_progress = [&](Index examples) { progress.update(static_cast<double>(examples)); };
   const RecallFileSummary summary = make_recall_file(spec);
@@ -209,9 +212,15 @@ Status run_list(const Common& common) {
 
 void add_recall_make(Command& tool, RecallMakeOptions& o) {
   Command& make = tool.command("make", "make a task", kMakeHelp);
-  const Section main = make.section(), parameters = make.section("Parameters of the task");
+  const Section main = make.section();
   add_argument(main, "TASK", o.spec.task, true, "one of those that list shows");
   required(add_text(main, "-o,--output", o.spec.output, "TASK.h5", "the dataset; - for standard output"));
+  add_task_options(make, main, o);
+  make.runs([&](const Common& common) { return run_make(o, common); });
+}
+
+void add_task_options(const Command& make, const Section& main, RecallMakeOptions& o) {
+  const Section parameters = make.section("Parameters of the task");
   add_count(main, "--train", o.train, 0, kMaxCount, "examples to train on (default: 100000, in a text 0)");
   add_count(main, "--valid", o.valid, 0, kMaxCount, "examples to choose by (default: 1000, in a text 0)");
   add_count(main, "--test", o.test, 0, kMaxCount, "examples to measure on (default: 3000, in a text 100)");
@@ -223,7 +232,6 @@ void add_recall_make(Command& tool, RecallMakeOptions& o) {
   add_text(text, "--needle", o.needle, "TEXT", "what is hidden; {k} is a number of its own in each example");
   add_text(text, "--question", o.question, "TEXT", "what stands at the end");
   add_text(text, "--answer", o.answer, "TEXT", "what is scored behind a blank after it");
-  make.runs([&](const Common& common) { return run_make(o, common); });
 }
 
 void add_recall_list(Command& tool) {

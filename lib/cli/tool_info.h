@@ -30,6 +30,7 @@ struct ToolInfo {
   bool thread_list = false;    // --threads takes several numbers, which the tool runs with in turn
   bool has_gate = false;       // may end with kGateMissed
   bool stops_cleanly = false;  // handles SIGTERM, SIGINT, SIGUSR1 by polling stop_requested(), and ends with kStopped
+  std::string stopping_command = {};  // the one that does, where the others do not
 };
 
 /// Every tool, for "SEE ALSO".

@@ -6,11 +6,48 @@
 namespace quipu {
 namespace {
 
-void add_model_options(const Section& s, TrainRequest& r) {
+void add_size_options(const Section& s, TrainRequest& r) {
+  add_count(s, "--layers", r.layers, 1, 10000, "Layers (default 4).");
+  add_count(s, "--dim", r.dim, 1, 1 << 20, "Width of the model (default 256).");
+}
+
+/// What is stacked, how high and how wide.
+void add_stack_options(const Section& s, TrainRequest& r) {
   add_text(s, "--mixer", r.mixer, "PATTERN",
            "Token mixer of the layers: a name (default gsa), or several that repeat up the stack, as in "
            "3xgsa,attention.");
-  add_shape_options(s, r);
+  add_size_options(s, r);
+}
+
+void add_block_options(const Section& s, TrainRequest& r) {
+  add_count(s, "--heads", r.heads, 1, 1 << 20, "Heads of every token mixer (default: the mixer's own).");
+  add_text(s, "--channel-mixer", r.channel_mixer, "NAME",
+           "Channel mixer of the layers, or none (default: the one that suits the mixer).");
+  add_text(s, "--norm", r.norm, "layernorm|rmsnorm", "Normalisation (default: the one that suits the mixer).");
+  add_text(s, "--norm-place", r.norm_place, "pre|post",
+           "Whether a layer normalises what goes into it, or the sum that comes out (default: what suits the mixer).");
+  add_text(s, "--positions", r.positions, "none|learned|sinusoidal",
+           "Positions added to the embeddings (default: what suits the mixer).");
+  add_text(s, "--head", r.head, "tied|untied", "Whether the output projection is the embedding table.");
+  add_count(
+      s, "--memory-tokens", r.memory_tokens, 0, 1 << 20,
+      "Memory tokens around every segment of --seq-len tokens, as in the Recurrent Memory Transformer (default 0: "
+      "none).");
+  add_text(s, "--memory-mask", r.memory_mask, "causal|blocks",
+           "Whether the memory tokens before or behind a segment see one another (default: what suits the mixer).");
+  add_text(
+      s, "--memory-state", r.memory_state, "fresh|carried",
+      "Whether the mixers' own states start anew with every segment or cross its boundary (default: what suits the "
+      "mixer).");
+}
+
+void add_setting_options(const Section& s, TrainRequest& r) {
+  add_texts(s, "--set", r.set, "KEY=VALUE", "An option of a mixer, as slots=64, or gsa.slots=64 for one of several.");
+  add_text(s, "--preset", r.preset, "gpt2|transformer++", "A published model; other options change it.");
+}
+
+void add_start_options(const Section& s, TrainRequest& r) {
+  add_setting_options(s, r);
   add_text(s, "--init", r.train.init, "MODEL.h5",
            "Start from the weights of another checkpoint, whose model is taken over.");
   add_flag(s, "--list-mixers", r.list_mixers, "List the mixers with the bytes of their states, and stop.");
@@ -53,10 +90,13 @@ std::vector<std::string> names_of(const Table& table) {
   return names;
 }
 
+void add_rate_option(const Section& s, TrainRequest& r) {
+  add_real(s, "--lr", r.train.schedule.peak, above(0), "Learning rate, at its peak.");
+}
+
 void add_optimiser_options(const Section& s, TrainRequest& r) {
   TrainOptions& o = r.train;
   add_choice(s, "--optimizer", r.optimizer, names_of(optimizer_table()), "Optimiser.");
-  add_real(s, "--lr", o.schedule.peak, above(0), "Learning rate, at its peak.");
   add_choice(s, "--schedule", r.schedule, names_of(schedule_table()), "How the learning rate falls.");
   add_count(s, "--warmup", r.warmup, 0, kMaxCount, "Steps in which the learning rate rises (default: 5 % of --steps).");
   add_count(s, "--steps", o.schedule.steps, 1, kMaxCount, "Optimiser steps in all.");
@@ -70,14 +110,26 @@ void add_optimiser_options(const Section& s, TrainRequest& r) {
   add_real(s, "--label-smoothing", o.label_smoothing, from_below(0, 1), "Share of the target spread over all tokens.");
 }
 
-void add_run_options(const Section& s, TrainRequest& r) {
-  TrainOptions& o = r.train;
-  add_value(s, {"-o,--output", "MODEL.h5", "The checkpoint; the best on validation is MODEL.best.h5.", ""},
-            [&o](const std::string& text) { o.output = text; });
+void add_reading_options(const Section& s, TrainOptions& o) {
   add_count(s, "--eval-every", o.eval_every, 0, kMaxCount,
             "Steps between readings of the validation split; 0: ten readings in all.");
   add_count(s, "--eval-tokens", o.eval_tokens, 0, kMaxCount,
             "Tokens that a reading takes, evenly over the split; 0: all of it.");
+  add_real(s, "--stop-below", o.stop_below_nats, above(0),
+           "End, as finished, at the first reading whose loss is below X nats per token.");
+}
+
+void add_precision_option(const Section& s, TrainRequest& r) {
+  add_choice(
+      s, "--precision", r.precision, {"f32", "bf16"},
+      "Numbers that the linear layers multiply: bf16 is faster on CPUs with instructions for it; sums, weights and "
+      "all else stay in float.");
+}
+
+void add_run_options(const Section& s, TrainRequest& r) {
+  TrainOptions& o = r.train;
+  add_value(s, {"-o,--output", "MODEL.h5", "The checkpoint; the best on validation is MODEL.best.h5.", ""},
+            [&o](const std::string& text) { o.output = text; });
   add_count(s, "--save-every", o.save_every, 0, kMaxCount,
             "Steps between checkpoints; 0: with every reading of the validation split, and every ten minutes.");
   add_count(s, "--keep", o.keep, 0, 1000000, "Periodic checkpoints to keep, as MODEL.step-000500.h5.");
@@ -87,48 +139,42 @@ void add_run_options(const Section& s, TrainRequest& r) {
            "auto goes on where MODEL.h5 ended, if its options agree; never starts afresh; or a checkpoint to go on "
            "from.");
   add_duration(s, "--time-limit", r.time_limit_s, "Stop with all saved after this time, such as 1h30m.");
-  add_choice(
-      s, "--precision", r.precision, {"f32", "bf16"},
-      "Numbers that the linear layers multiply: bf16 is faster on CPUs with instructions for it; sums, weights and "
-      "all else stay in float.");
   add_flag(s, "--dry-run", r.dry_run, "Only say what the run would need: parameters, memory, FLOPs.");
 }
 
 }  // namespace
 
-void add_shape_options(const Section& s, TrainRequest& r) {
-  add_count(s, "--layers", r.layers, 1, 10000, "Layers (default 4).");
-  add_count(s, "--dim", r.dim, 1, 1 << 20, "Width of the model (default 256).");
-  add_count(s, "--heads", r.heads, 1, 1 << 20, "Heads of every token mixer (default: the mixer's own).");
-  add_text(s, "--channel-mixer", r.channel_mixer, "NAME",
-           "Channel mixer of the layers, or none (default: the one that suits the mixer).");
-  add_text(s, "--norm", r.norm, "layernorm|rmsnorm", "Normalisation (default: the one that suits the mixer).");
-  add_text(s, "--norm-place", r.norm_place, "pre|post",
-           "Whether a layer normalises what goes into it, or the sum that comes out (default: what suits the mixer).");
-  add_text(s, "--positions", r.positions, "none|learned|sinusoidal",
-           "Positions added to the embeddings (default: what suits the mixer).");
-  add_text(s, "--head", r.head, "tied|untied", "Whether the output projection is the embedding table.");
-  add_texts(s, "--set", r.set, "KEY=VALUE", "An option of a mixer, as slots=64, or gsa.slots=64 for one of several.");
-  add_count(
-      s, "--memory-tokens", r.memory_tokens, 0, 1 << 20,
-      "Memory tokens around every segment of --seq-len tokens, as in the Recurrent Memory Transformer (default 0: "
-      "none).");
-  add_text(s, "--memory-mask", r.memory_mask, "causal|blocks",
-           "Whether the memory tokens before or behind a segment see one another (default: what suits the mixer).");
-  add_text(
-      s, "--memory-state", r.memory_state, "fresh|carried",
-      "Whether the mixers' own states start anew with every segment or cross its boundary (default: what suits the "
-      "mixer).");
-  add_text(s, "--preset", r.preset, "gpt2|transformer++", "A published model; other options change it.");
-}
-
 void add_train_options(Command& tool, TrainRequest& request) {
   request.train.output.clear();
   add_argument(tool.section(), "DATA.h5", request.data, false, "The dataset, or - for standard input.");
-  add_run_options(tool.section("Run"), request);
-  add_model_options(tool.section("Model"), request);
+  const Section run = tool.section("Run"), model = tool.section("Model"), optimiser = tool.section("Optimiser");
+  add_run_options(run, request);
+  add_reading_options(run, request.train);
+  add_precision_option(run, request);
+  add_stack_options(model, request);
+  add_block_options(model, request);
+  add_start_options(model, request);
+  add_batch_options(tool.section("Batch"), request.train);
+  add_rate_option(optimiser, request);
+  add_optimiser_options(optimiser, request);
+}
+
+void add_training_options(Command& tool, TrainRequest& request) {
+  add_block_options(tool.section("Block"), request);
   add_batch_options(tool.section("Batch"), request.train);
   add_optimiser_options(tool.section("Optimiser"), request);
+  add_precision_option(tool.section("Optimiser"), request);
+  add_reading_options(tool.section("Validation"), request.train);
+}
+
+void add_shape_options(const Section& section, TrainRequest& request) {
+  add_size_options(section, request);
+  add_block_options(section, request);
+  add_setting_options(section, request);
+}
+
+std::vector<std::string> training_words(const Command& tool) {
+  return given_words(tool.app(), {"Block", "Batch", "Optimiser", "Validation"});
 }
 
 ModelConfig resolve_model(const TrainRequest& r) {

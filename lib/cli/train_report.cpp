@@ -106,6 +106,7 @@ void print_summary(const TrainSummary& s, const Trainer& trainer, bool json, Str
   if (json) {
     Json report = json_report("train", 1);
     report["stopped"] = s.stopped;
+    report["solved"] = s.solved;
     report["step"] = s.step;
     report["steps"] = s.steps;
     report["tokens"] = s.tokens;
@@ -122,7 +123,10 @@ void print_summary(const TrainSummary& s, const Trainer& trainer, bool json, Str
     return print_json(report, stream);
   }
   Table table({"", ""});
-  table.row({"steps", fmt::format("{} of {}{}", grouped(s.step), grouped(s.steps), s.stopped ? ", stopped" : "")});
+  table.row({"steps", fmt::format("{} of {}{}", grouped(s.step), grouped(s.steps),
+                                  s.stopped  ? ", stopped"
+                                  : s.solved ? ", solved"
+                                             : "")});
   table.row({"train loss", fmt::format("{:.4f} nats/token", s.loss_nats)});
   if (s.best_valid_nats) {
     std::string best =

@@ -75,6 +75,11 @@ std::optional<TaskFacts> read_task_facts(const Dataset& dataset) {
   return facts;
 }
 
+Provenance recall_provenance(const RecallFileSpec& spec) {
+  const RecallTaskKind& kind = recall_task_kind(spec.task);
+  return {{command_of(spec, values_text(kind, complete_values(kind, spec.values)))}, spec.data};
+}
+
 RecallFileSummary make_recall_file(const RecallFileSpec& spec) {
   const RecallTaskKind& kind = recall_task_kind(spec.task);
   const TaskValues values = complete_values(kind, spec.values);
@@ -82,8 +87,7 @@ RecallFileSummary make_recall_file(const RecallFileSpec& spec) {
   const std::unique_ptr<RecallTask> task =
       spec.inputs ? make_haystack_task(spec.task, values, *spec.inputs) : kind.make(values);
   const std::string parameters = values_text(kind, values);
-  DatasetWriter writer(spec.output, task->tokenizer(), task->vocab(), {{command_of(spec, parameters)}, spec.data},
-                       creation_time(0));
+  DatasetWriter writer(spec.output, task->tokenizer(), task->vocab(), recall_provenance(spec), creation_time(0));
   write_task_facts(writer, {.name = spec.task,
                             .parameters = parameters,
                             .seed = spec.seed,

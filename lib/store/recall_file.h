@@ -31,6 +31,10 @@ struct RecallFileSummary {
   RecallFindings findings;
 };
 
+/// What the file of a task says of its origin: the command with all parameters, and the texts. Files of the same
+/// origin are the same.
+Provenance recall_provenance(const RecallFileSpec& spec);
+
 /// Makes a dataset of scored examples. The file is the same to the last byte whenever and wherever it is made: its
 /// provenance is the command with all parameters, and it has no date unless SOURCE_DATE_EPOCH gives one.
 /// Audits all it wrote, and throws InternalError (leaving no file) where the audit finds something.

@@ -41,13 +41,14 @@ struct TrainOptions {
   std::string init;  ///< a checkpoint whose weights to start from
   std::uint64_t seed = 1;
 
-  Index eval_every = 0;            ///< 0: ten times in all
-  Index eval_tokens = 256 * 1024;  ///< 0: the whole split
-  Index save_every = 0;            ///< 0: at every evaluation, and every ten minutes
-  Index keep = 0;                  ///< periodic checkpoints to keep beside the last
-  std::string log;                 ///< JSON lines; empty: none
-  Index log_every = 0;             ///< 0: a hundred times in all
-  std::string resume = "auto";     ///< auto, never, or a checkpoint
+  Index eval_every = 0;                   ///< 0: ten times in all
+  Index eval_tokens = 256 * 1024;         ///< 0: the whole split
+  std::optional<double> stop_below_nats;  ///< a validation loss below this ends the run as finished
+  Index save_every = 0;                   ///< 0: at every evaluation, and every ten minutes
+  Index keep = 0;                         ///< periodic checkpoints to keep beside the last
+  std::string log;                        ///< JSON lines; empty: none
+  Index log_every = 0;                    ///< 0: a hundred times in all
+  std::string resume = "auto";            ///< auto, never, or a checkpoint
 
   std::string command;  ///< for the provenance of checkpoints
 

@@ -29,7 +29,7 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
   bool stopped = false;
   while (true) {
     if (!finish_step(log, observer)) stopped = true;
-    if (stopped || progress_.step >= options_.schedule.steps) break;
+    if (stopped || is_finished()) break;
     const double begin_s = now_s();
     const std::optional<StepResult> result =
         must_stop() ? std::nullopt : train_step.run(progress_.step, batcher_at(progress_.step), carried_);
@@ -62,6 +62,11 @@ bool Trainer::is_due(Index every) const {
 }
 
 bool Trainer::must_stop() const { return stop_requested() || time_left_s() < 2 * save_took_s_ + recent_step_s_; }
+
+bool Trainer::is_solved() const {
+  return options_.stop_below_nats && progress_.last_valid_nats &&
+         *progress_.last_valid_nats < *options_.stop_below_nats;
+}
 
 bool Trainer::finish_step(TrainingLog& log, const TrainObserver& observer) {
   const Index step = progress_.step;
@@ -141,6 +146,7 @@ void Trainer::save() {
 TrainSummary Trainer::summary(bool stopped) const {
   TrainSummary s;
   s.stopped = stopped;
+  s.solved = !stopped && progress_.step < options_.schedule.steps;
   s.step = progress_.step;
   s.steps = options_.schedule.steps;
   s.tokens = progress_.tokens;

@@ -19,6 +19,7 @@ namespace quipu::inline QUIPU_REAL_NS {
 /// What a run came to.
 struct TrainSummary {
   bool stopped = false;  ///< early, with all saved
+  bool solved = false;   ///< ended before its last step, as the validation loss was low enough
   Index step = 0;
   Index steps = 0;
   Index tokens = 0;
@@ -82,6 +83,9 @@ class Trainer {
   void save();
   CheckpointFacts facts() const;
   bool must_stop() const;
+  /// Whether the validation loss is as low as it needs to be.
+  bool is_solved() const;
+  bool is_finished() const { return progress_.step >= options_.schedule.steps || is_solved(); }
   bool finish_step(TrainingLog& log, const TrainObserver& observer);
   TrainSummary summary(bool stopped) const;
 

@@ -48,6 +48,9 @@ Trainer::Trainer(const Dataset& data, TrainOptions options)
   blas::require_sound();
   set_linear_precision(options_.precision);
   if (data_.has_split("valid")) valid_ = &data_.split("valid");
+  if (options_.stop_below_nats && valid_ == nullptr)
+    throw UsageError("--stop-below: {} has no validation split whose loss could get below {}; leave it out",
+                     data_.name(), *options_.stop_below_nats);
   if (train_.is_scored()) fit_to_rows();
   complete(options_);
   std::vector<Index> lengths{options_.segments};

@@ -80,7 +80,7 @@ TEST_CASE("plot: the script has every point that can be shown, and none that can
   for (PlotSeries& series : nothing.series)
     for (PlotPoint& point : series.points) point.y = -1;
   CHECK_THROWS_WITH_AS(plot_script(nothing, "svg"), doctest::Contains("no point can be shown"), InputError);
-  CHECK_THROWS_AS(plot_script({}, "svg"), InputError);
+  CHECK_THROWS_AS(plot_script(Plot{}, "svg"), InputError);
 }
 
 TEST_CASE("plot: a label cannot end its quotes or its line") {
@@ -139,6 +139,30 @@ TEST_CASE("plot: gnuplot draws svg and png, labels as they are") {
   CHECK(message_of(folder / "a.svg", plot) == "");
   plot.series = {{.name = "", .points = {{1, 1}}, .style = PlotStyle::points}};
   CHECK(message_of(folder / "a.svg", plot) == "");
+}
+
+TEST_CASE("plot: a sheet has its panels row by row, with scales of their own") {
+  Plot left = sample(), empty;
+  left.title = "it's left";
+  const PlotSheet sheet{
+      .panels = {left, empty, {.x = {"x"}, .y = {"y"}, .series = {{.name = "only", .points = {{1, 2}}}}}},
+      .columns = 2};
+  const std::string script = plot_script(sheet, "svg");
+  CHECK(script.find("size 1600,1000") != std::string::npos);
+  CHECK(script.find("set multiplot layout 2,2\n") != std::string::npos);
+  CHECK(script.find("set title 'it''s left'") != std::string::npos);
+  CHECK(script.find("$panel0_1 << END\n1 6 NaN NaN") != std::string::npos);
+  const std::size_t last = script.find("$panel2_0 using");
+  REQUIRE(last != std::string::npos);
+  CHECK(script.rfind("unset logscale", last) > script.find("set multiplot next"));
+  CHECK_THROWS_WITH_AS(plot_script(PlotSheet{.panels = {empty, empty}}, "svg"), doctest::Contains("no point"),
+                       InputError);
+  if (!has_gnuplot()) return;
+  const TemporaryFolder folder;
+  PlotFile(folder / "a.svg").write(sheet);
+  const std::string svg = read_whole(folder / "a.svg");
+  CHECK(svg.find("it's left") != std::string::npos);
+  CHECK(svg.find("only") != std::string::npos);
 }
 
 TEST_CASE("plot: a full disk is an error") {

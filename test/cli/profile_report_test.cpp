@@ -85,14 +85,15 @@ TEST_CASE("profile report: JSON and plots hold what was measured") {
   CHECK_FALSE(json["rows"][4].contains("seconds_per_token"));
   CHECK(json["rows"][0]["ops"][1]["share"] == doctest::Approx(0.5));
   CHECK(json["verdicts"][1]["time"] == "grows");
-  const std::vector<Plot> plots = profile_plots(p);
+  const PlotSheet sheet = profile_plots(p);
+  const std::vector<Plot>& plots = sheet.panels;
   REQUIRE(plots.size() == 2);
   CHECK(plots[0].series.size() == 2);
   CHECK(plots[0].series[1].points.size() == 2);
   CHECK(plots[1].series[0].points[0].y == 262144000);
-  const std::string script = panels_script(plots, "svg");
+  const std::string script = plot_script(sheet, "svg");
   CHECK(has(script, "set multiplot layout 1,2"));
-  CHECK(has(script, "$series3"));
+  CHECK(has(script, "$panel1_1"));
 }
 
 TEST_CASE("profile report: lengths and mixers on the command line") {

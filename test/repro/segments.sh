@@ -16,7 +16,7 @@ case ${cell%-*} in
   copy12) task=copy length=12 cache=12 memory=6 stages="4:400 8:600 16:1200 24:1500" ;;
   reverse12) task=reverse length=12 cache=12 memory=6 stages="6:400 12:800 24:3000" ;;
   associative4) task=associative length=4 cache=4 memory=4 stages="1:300 2:600 4:2000" ;;
-  copy40) task=copy length=40 cache=40 memory=40 stages="20:400 40:800 80:400 120:1500" ;;
+  copy40) task=copy length=40 cache=40 memory=40 stages="20:400 40:800 80:400 120:300" ;;
   *) echo "segments.sh: no task ${cell%-*}" >&2 && exit 2 ;;
 esac
 lr=5e-4
