@@ -20,7 +20,8 @@ std::string spread_text(const ProfileRow& row) {
 std::string time_text(double seconds) {
   constexpr std::pair<double, const char*> kUnits[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
   for (const auto& [unit, name] : kUnits)
-    if (seconds >= unit || unit == 1e-9) return fmt::format("{:#.3g} {}", seconds / unit, name);
+    if (const double value = seconds / unit; value >= 1 || unit == 1e-9)
+      return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, name);
   return "";
 }
 
@@ -255,7 +256,7 @@ PlotSheet profile_plots(const Profile& profile) {
     }
     time.series.push_back(times), memory.series.push_back(bytes);
   }
-  return {.panels = {time, memory}, .columns = 2};
+  return {{time, memory}, 2};
 }
 
 }  // namespace quipu

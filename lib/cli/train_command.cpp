@@ -6,6 +6,19 @@
 namespace quipu {
 namespace {
 
+void add_size_options(const Section& s, TrainRequest& r) {
+  add_count(s, "--layers", r.layers, 1, 10000, "Layers (default 4).");
+  add_count(s, "--dim", r.dim, 1, 1 << 20, "Width of the model (default 256).");
+}
+
+/// What is stacked, how high and how wide.
+void add_stack_options(const Section& s, TrainRequest& r) {
+  add_text(s, "--mixer", r.mixer, "PATTERN",
+           "Token mixer of the layers: a name (default gsa), or several that repeat up the stack, as in "
+           "3xgsa,attention.");
+  add_size_options(s, r);
+}
+
 void add_block_options(const Section& s, TrainRequest& r) {
   add_count(s, "--heads", r.heads, 1, 1 << 20, "Heads of every token mixer (default: the mixer's own).");
   add_text(s, "--channel-mixer", r.channel_mixer, "NAME",
@@ -28,7 +41,13 @@ void add_block_options(const Section& s, TrainRequest& r) {
       "mixer).");
 }
 
+void add_setting_options(const Section& s, TrainRequest& r) {
+  add_texts(s, "--set", r.set, "KEY=VALUE", "An option of a mixer, as slots=64, or gsa.slots=64 for one of several.");
+  add_text(s, "--preset", r.preset, "gpt2|transformer++", "A published model; other options change it.");
+}
+
 void add_start_options(const Section& s, TrainRequest& r) {
+  add_setting_options(s, r);
   add_text(s, "--init", r.train.init, "MODEL.h5",
            "Start from the weights of another checkpoint, whose model is taken over.");
   add_flag(s, "--list-mixers", r.list_mixers, "List the mixers with the bytes of their states, and stop.");
@@ -125,14 +144,6 @@ void add_run_options(const Section& s, TrainRequest& r) {
 
 }  // namespace
 
-void add_shape_options(const Section& s, TrainRequest& r) {
-  add_count(s, "--layers", r.layers, 1, 10000, "Layers (default 4).");
-  add_count(s, "--dim", r.dim, 1, 1 << 20, "Width of the model (default 256).");
-  add_block_options(s, r);
-  add_texts(s, "--set", r.set, "KEY=VALUE", "An option of a mixer, as slots=64, or gsa.slots=64 for one of several.");
-  add_text(s, "--preset", r.preset, "gpt2|transformer++", "A published model; other options change it.");
-}
-
 void add_train_options(Command& tool, TrainRequest& request) {
   request.train.output.clear();
   add_argument(tool.section(), "DATA.h5", request.data, false, "The dataset, or - for standard input.");
@@ -140,10 +151,8 @@ void add_train_options(Command& tool, TrainRequest& request) {
   add_run_options(run, request);
   add_reading_options(run, request.train);
   add_precision_option(run, request);
-  add_text(model, "--mixer", request.mixer, "PATTERN",
-           "Token mixer of the layers: a name (default gsa), or several that repeat up the stack, as in "
-           "3xgsa,attention.");
-  add_shape_options(model, request);
+  add_stack_options(model, request);
+  add_block_options(model, request);
   add_start_options(model, request);
   add_batch_options(tool.section("Batch"), request.train);
   add_rate_option(optimiser, request);
@@ -156,6 +165,12 @@ void add_training_options(Command& tool, TrainRequest& request) {
   add_optimiser_options(tool.section("Optimiser"), request);
   add_precision_option(tool.section("Optimiser"), request);
   add_reading_options(tool.section("Validation"), request.train);
+}
+
+void add_shape_options(const Section& section, TrainRequest& request) {
+  add_size_options(section, request);
+  add_block_options(section, request);
+  add_setting_options(section, request);
 }
 
 std::vector<std::string> training_words(const Command& tool) {

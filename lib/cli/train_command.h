@@ -34,11 +34,10 @@ void add_train_options(Command& tool, TrainRequest& request);
 /// Declares those options that say how a model is trained, and neither which one nor from what: for a tool that trains
 /// several on equal terms.
 void add_training_options(Command& tool, TrainRequest& request);
-/// Those of them that were given, as words for the command line of `train`.
-std::vector<std::string> training_words(const Command& tool);
-
-/// Declares those options of `train` that say what a model is like beside its mixers; --preset among them.
+/// Declares those that say what a model is like beside its mixers; --preset and --set among them.
 void add_shape_options(const Section& section, TrainRequest& request);
+/// Those of add_training_options that were given, as words for the command line of `train`.
+std::vector<std::string> training_words(const Command& tool);
 
 /// What the options come to, once they are read: presets applied, the model of --init taken over where the command
 /// line does not say otherwise, warm-up chosen. Throws UsageError for options that cannot go together.
