@@ -46,13 +46,18 @@ double weight_bytes(const LanguageModel& model, bool head) {
   return bytes;
 }
 
+Index prompt_chunk(Index lanes) {
+  constexpr Index kRows = 1024;
+  return std::clamp(kRows / lanes, Index{1}, Generator::kChunk);
+}
+
 TokenCost token_cost(const LanguageModel& model, ProfileMode mode, Index length, Index lanes, double kept) {
   const auto batch = static_cast<double>(lanes);
   switch (mode) {
     case ProfileMode::decode:
       return {model.forward_flops(length + 1), weight_bytes(model, true) / batch + state_traffic(model, length)};
     case ProfileMode::prefill: {
-      const auto chunk = static_cast<double>(std::min(length, Generator::kChunk));
+      const auto chunk = static_cast<double>(std::min(length, prompt_chunk(lanes)));
       return {mean_forward_flops(model, length) - head_flops(model),
               weight_bytes(model, false) / (batch * chunk) + state_traffic(model, length) / chunk};
     }

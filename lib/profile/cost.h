@@ -10,6 +10,10 @@ struct TokenCost {
   double bytes = 0;  ///< between memory and processor
 };
 
+/// Tokens of each of `lanes` sequences that are read at once: as `generate` does, and fewer of many lanes, whose
+/// activations would outweigh their states.
+Index prompt_chunk(Index lanes);
+
 /// What a token costs in `mode` at `length` tokens, in a batch of `lanes`.
 ///
 /// FLOPs: two for every weight that a token is multiplied with, and two for every multiply-add of the mixing itself

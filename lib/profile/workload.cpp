@@ -6,9 +6,9 @@
 #include "base/op_times.h"
 #include "base/stop.h"
 #include "profile/cell.h"
+#include "profile/cost.h"
 #include "profile/stopwatch.h"
 #include "tensor/arena.h"
-#include "train/generator.h"
 #include "train/model_checkpoint.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -28,9 +28,10 @@ std::vector<std::int32_t> random_tokens(Index count, Index vocab, std::uint64_t 
 
 std::optional<ModelState> read_tokens(const LanguageModel& model, Index length, Index lanes, std::uint64_t seed) {
   ModelState state = model.initial_state(lanes);
-  for (Index begin = 0; begin < length; begin += Generator::kChunk) {
+  const Index most = prompt_chunk(lanes);
+  for (Index begin = 0; begin < length; begin += most) {
     if (stop_requested()) return std::nullopt;
-    const Index chunk = std::min(Generator::kChunk, length - begin);
+    const Index chunk = std::min(most, length - begin);
     const auto tokens = random_tokens(lanes * chunk, model.vocab(), seed + static_cast<std::uint64_t>(begin));
     Tape tape(false);
     const Layout layout = Layout::plain(lanes, chunk);

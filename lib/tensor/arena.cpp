@@ -93,7 +93,23 @@ class Arena {
                      bytes, usage_.in_use);
   }
 
+  /// Gives large regions back of which nothing is in use.
+  void drop_free_regions() {
+    for (auto block = blocks_.begin(); block != blocks_.end();) {
+      const auto next = std::next(block);
+      const Block& b = block->second;
+      if (b.free && b.region_start && b.bytes > kRegionBytes && (next == blocks_.end() || next->second.region_start)) {
+        munmap(block->first, b.bytes);
+        usage_.reserved -= b.bytes;
+        free_.erase({b.bytes, block->first});
+        blocks_.erase(block);
+      }
+      block = next;
+    }
+  }
+
   void add_region(std::size_t bytes) {
+    if (bytes > kRegionBytes) drop_free_regions();
     const std::size_t wanted = std::max(kRegionBytes, (bytes + kHugePage - 1) / kHugePage * kHugePage);
     void* const memory = mmap(nullptr, wanted + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) refuse(wanted);

@@ -5,7 +5,8 @@ namespace quipu {
 
 /// The one allocator of tensor storage. It takes large regions from the system, asks for huge pages, and keeps them:
 /// a training step then finds the buffers of the step before, without page faults. Best fit with coalescing, so that
-/// what it holds stays near the peak of what was in use at one time. Thread-safe.
+/// what it holds stays near the peak of what was in use at one time; large regions that are free go back where a still
+/// larger one is needed, as by a cache that grows. Thread-safe.
 namespace arena {
 
 inline constexpr std::size_t kAlignment = 64;

@@ -43,6 +43,19 @@ TEST_CASE("the arena hands out aligned storage that does not overlap, whatever t
   CHECK(arena::usage().in_use == before);
 }
 
+TEST_CASE("a buffer that grows by copies does not leave all its sizes behind") {
+  const std::size_t before = arena::usage().reserved;
+  constexpr std::size_t kStep = std::size_t{64} << 20;
+  void* kept = arena::allocate(kStep);
+  for (std::size_t steps = 2; steps <= 8; ++steps) {
+    void* const grown = arena::allocate(steps * kStep);
+    CHECK(arena::usage().reserved - before <= (2 * steps - 1) * kStep);
+    arena::release(kept);
+    kept = grown;
+  }
+  arena::release(kept);
+}
+
 TEST_CASE("released storage is used again, and neighbours join") {
   void* const a = arena::allocate(1 << 20);
   void* const b = arena::allocate(1 << 20);
