@@ -70,8 +70,8 @@ inline void add_gradient(const std::shared_ptr<Gradient>& slot, Tensor gradient)
 /// Records fused operations in order, and runs their backward functions in reverse. An entry is an operation over a
 /// whole layer and segment, never a time step. A backward function receives the gradients of the operation's outputs
 /// (undefined where none arrived; never called where none arrived at all) and adds to the slots of its inputs; it
-/// captures just the tensors that it needs, and each entry is freed as soon as it has run. Where somebody listens to the
-/// times of operations, an entry belongs to the one that is open when it is recorded (base/op_times.h).
+/// captures just the tensors that it needs, and each entry is freed as soon as it has run. Where somebody listens to
+/// the times of operations, an entry belongs to the one that is open when it is recorded (base/op_times.h).
 class Tape {
  public:
   using Backward = std::function<void(std::span<Tensor> output_gradients)>;

@@ -31,8 +31,8 @@ struct FileDescription {
   Provenance provenance;
 };
 
-/// Describes a dataset, checkpoint, state or profile, or a file or folder of tensors that another program wrote. Reads all of it
-/// when `verify` is set, else what it must. Throws InputError for a damaged or unknown file.
+/// Describes a dataset, checkpoint, state or profile, or a file or folder of tensors that another program wrote. Reads
+/// all of it when `verify` is set, else what it must. Throws InputError for a damaged or unknown file.
 FileDescription describe_file(const std::string& path, bool verify = false);
 
 }  // namespace quipu
