@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   std::string preset;
   Index batch = 8, steps = 8, warmup = 2;
   std::vector<std::string> settings;
-  bool checkpoint = false, onednn = false, bf16 = false;
+  bool checkpoint = false, openblas = false, bf16 = false;
   config.vocab = 8192, config.heads = 4;
   CLI::App app("training throughput of one model");
   app.add_option("--mixer", config.mixer);
@@ -69,10 +69,10 @@ int main(int argc, char** argv) {
   app.add_option("--warmup", warmup);
   app.add_option("--set", settings);
   app.add_flag("--checkpoint-activations", checkpoint);
-  app.add_flag("--onednn", onednn, "its products in float");
+  app.add_flag("--openblas", openblas, "its products, where oneDNN's would be taken");
   app.add_flag("--bf16", bf16, "linear layers in bf16");
   CLI11_PARSE(app, argc, argv);
-  if (onednn) blas::use(blas::Library::onednn);
+  if (!openblas) blas::use(blas::fastest_library());
   if (bf16) set_linear_precision(Precision::bf16);
   for (const std::string& s : settings) config.options[s.substr(0, s.find('='))] = s.substr(s.find('=') + 1);
   if (!preset.empty()) apply_preset(config, preset);

@@ -2,6 +2,7 @@
 # Memory across segments: trains one cell of the published synthetic tasks on rows that grow from one segment to many, and
 # prints a line of TSV for each seed: cell, seed, CPU seconds, accuracy on the test split, its 95 % interval.
 #   segments.sh CELL [SEED..]     in an empty folder, or where it was stopped: what is trained is not trained again
+# STAGES="SIZE:STEPS .." trains by other stages than the cell's own.
 # Cells: TASK-MODEL, tasks copy12 reverse12 associative4 copy40, models none xl rmt. See README.md beside this script.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -15,7 +16,7 @@ if grep -q avx512f /proc/cpuinfo; then export OPENBLAS_CORETYPE=${OPENBLAS_CORET
 case ${cell%-*} in
   copy12) task=copy length=12 cache=12 memory=6 stages="4:400 8:600 16:1200 24:1500" ;;
   reverse12) task=reverse length=12 cache=12 memory=6 stages="6:400 12:800 24:3000" ;;
-  associative4) task=associative length=4 cache=4 memory=4 stages="1:300 2:600 4:2000" ;;
+  associative4) task=associative length=4 cache=4 memory=4 stages="1:300 2:4000 4:6000" ;;
   copy40) task=copy length=40 cache=40 memory=40 stages="20:400 40:800 80:400 120:300" ;;
   *) echo "segments.sh: no task ${cell%-*}" >&2 && exit 2 ;;
 esac
@@ -35,7 +36,7 @@ grows=--count
 [ $task = associative ] && grows=--pairs
 
 for seed in "$@"; do
-  from=() cpu=0
+  from=() cpu=0 stages=${STAGES:-$stages}
   for stage in $stages; do
     size=${stage%:*} steps=${stage#*:}
     data=$task$size.h5 out=$cell-$seed-$size.h5
