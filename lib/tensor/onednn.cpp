@@ -2,6 +2,8 @@
 
 #if defined(QUIPU_ONEDNN) && !defined(QUIPU_DOUBLE)
 
+#include <omp.h>
+
 #include <dnnl.hpp>
 #include <map>
 #include <tuple>
@@ -40,7 +42,7 @@ Operand operand(Bf16Matrix m, bool transposed) {
 /// What is added to a product.
 enum class Sum { nothing, itself, bias };
 
-using Key = decltype(std::tuple_cat(Operand{}.key(), Operand{}.key(), std::tuple(Index{}, Sum{})));
+using Key = decltype(std::tuple_cat(Operand{}.key(), Operand{}.key(), std::tuple(Index{}, Sum{}, int{})));
 
 memory::desc bias_of(Index columns) { return {{1, columns}, memory::data_type::f32, memory::dims{columns, 1}}; }
 
@@ -57,11 +59,13 @@ dnnl::matmul make_product(const Operand& a, const Operand& b, const memory::desc
   return dnnl::matmul(dnnl::matmul::primitive_desc(description, attributes, cpu()));
 }
 
-/// Products are compiled for their extents, which takes longer than a small one: those of this thread are kept.
+/// Products are compiled for their extents and for a number of threads, which takes longer than a small one: those of
+/// this thread are kept.
 const dnnl::matmul& product(const Operand& a, const Operand& b, const memory::desc& c, Index c_stride, Sum sum) {
   constexpr std::size_t kMost = 1024;
   static thread_local std::map<Key, dnnl::matmul> kept;
-  const Key key = std::tuple_cat(a.key(), b.key(), std::tuple(c_stride, sum));
+  const int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
+  const Key key = std::tuple_cat(a.key(), b.key(), std::tuple(c_stride, sum, threads));
   const auto found = kept.find(key);
   if (found != kept.end()) return found->second;
   if (kept.size() >= kMost) kept.clear();

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <hwy/targets.h>
+#include <omp.h>
 
 #include <bit>
 #include <cmath>
@@ -109,6 +110,15 @@ TEST_CASE("linear products: oneDNN's are OpenBLAS's, to rounding") {
   const auto got = all();
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(relative_error(got[i], wanted[i]) < 1e-5);
   CHECK(relative_error(got[0], product(a, false, b, false)) < 1e-5);
+
+  // Others of as many threads as are asked for now, not then.
+  const int threads = omp_get_max_threads();
+  for (const int n : {1, 3}) {
+    omp_set_num_threads(n);
+    const auto again = all();
+    for (std::size_t i = 0; i < again.size(); ++i) CHECK(relative_error(again[i], wanted[i]) < 1e-5);
+  }
+  omp_set_num_threads(threads);
 }
 
 TEST_CASE("linear products: in bf16 the inputs are rounded, and nothing else") {
