@@ -51,7 +51,8 @@ std::optional<Spread> time_runs(Workload& workload, double budget_s) {
   };
   const std::optional<double> warm_up = once();
   if (!warm_up) return std::nullopt;
-  if (*warm_up >= budget_s || !workload.is_ready_within(budget_s)) return spread_of({&*warm_up, 1});
+  constexpr double kPatience = 8;
+  if (*warm_up >= kPatience * budget_s || !workload.is_ready_within(budget_s)) return spread_of({&*warm_up, 1});
   std::vector<double> seconds;
   const Stopwatch all;
   do {

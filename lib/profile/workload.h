@@ -41,7 +41,8 @@ class Workload {
 };
 
 /// Seconds of a run: one that is not measured, then others until their spread is settled or `seconds` are over. A first
-/// run that takes as long itself is the one that counts. Nothing where a stop was asked for.
+/// run that takes many times as long, and is slower for its fresh memory, is the one that counts. Nothing where a stop
+/// was asked for.
 std::optional<Spread> time_runs(Workload& workload, double seconds);
 
 /// Where the time of a run goes, by kind of operation, the longest first: the mean over runs for `seconds`, one at
