@@ -19,7 +19,12 @@
 namespace quipu {
 namespace {
 
-double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+/// The wait status of a process, once it has ended.
+int wait_for(pid_t process) {
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+  return status;
+}
 
 Descriptor open_file(const std::string& path, int flags) {
   Descriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0666));
@@ -44,9 +49,20 @@ Descriptor open_file(const std::string& path, int flags) {
 
 }  // namespace
 
+OwnedProcess::~OwnedProcess() {
+  if (process_ <= 0) return;
+  ::kill(process_, SIGKILL);
+  wait();
+}
+
+int OwnedProcess::wait() {
+  const int status = wait_for(process_);
+  process_ = -1;
+  return status;
+}
+
 ChildProcess::ChildProcess(const std::string& program, const std::vector<std::string>& words, const std::string& output,
-                           const std::string& errors)
-    : started_s_(now_s()) {
+                           const std::string& errors) {
   const Descriptor in = open_file("/dev/null", O_RDONLY), out = open_file(output, O_WRONLY | O_CREAT | O_TRUNC),
                    err = open_file(errors, O_WRONLY | O_CREAT | O_APPEND);
   std::vector<std::string> texts{program};
@@ -68,7 +84,7 @@ ChildProcess::ChildProcess(const std::string& program, const std::vector<std::st
   ssize_t got = 0;
   while ((got = ::read(from.get(), &error, sizeof error)) < 0 && errno == EINTR) continue;
   if (got == 0) return;  // it runs: exec has closed the pipe
-  ::waitpid(process_, nullptr, 0);
+  wait_for(process_);
   process_ = -1;
   throw InputError("{}: cannot be started: {}", program, std::strerror(error));
 }
@@ -82,7 +98,7 @@ ChildProcess::~ChildProcess() {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   ::kill(process_, SIGKILL);
-  while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;
+  wait_for(process_);
 }
 
 std::optional<ChildEnd> ChildProcess::poll() {
@@ -94,7 +110,7 @@ std::optional<ChildEnd> ChildProcess::poll() {
   end_ = ChildEnd{.status = got < 0               ? 127
                             : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
                                                   : WEXITSTATUS(status),
-                  .wall_s = now_s() - started_s_,
+                  .wall_s = watch_.seconds(),
                   .peak_bytes = static_cast<Index>(usage.ru_maxrss) * 1024};
   return end_;
 }

@@ -6,8 +6,24 @@
 #include <vector>
 
 #include "base/real.h"
+#include "base/stopwatch.h"
 
 namespace quipu {
+
+/// A process that this one has started, killed where it has not been waited for: it does not outlive this.
+class OwnedProcess {
+ public:
+  explicit OwnedProcess(pid_t process) : process_(process) {}
+  OwnedProcess(const OwnedProcess&) = delete;
+  OwnedProcess& operator=(const OwnedProcess&) = delete;
+  ~OwnedProcess();
+
+  /// Its wait status. Call once.
+  int wait();
+
+ private:
+  pid_t process_;
+};
 
 /// How a process ended.
 struct ChildEnd {
@@ -36,7 +52,7 @@ class ChildProcess {
 
  private:
   pid_t process_ = -1;
-  double started_s_ = 0;
+  Stopwatch watch_;
   std::optional<ChildEnd> end_;
 };
 

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/child_process.h"
 #include "base/output.h"
 #include "base/stop.h"
 #include "profile/process_memory.h"
@@ -28,40 +29,21 @@ void require(int error, const char* what) {
   if (error != 0) throw InputError("a process to measure in: cannot {}: {}", what, std::strerror(error));
 }
 
-/// This program again, writing to `output`. It does not outlive this.
-class CellProcess {
- public:
-  CellProcess(const CellRequest& cell, int threads, const std::string& blas, int output) {
-    posix_spawn_file_actions_t actions;
-    require(::posix_spawn_file_actions_init(&actions), "start it");
-    ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    std::array<std::string, 8> words = {"profile", "--quiet",    "--blas", blas, "--threads", fmt::to_string(threads),
-                                        "--cell",  to_json(cell)};
-    std::array<char*, 9> arguments{};
-    for (std::size_t i = 0; i < words.size(); ++i) arguments[i] = words[i].data();
-    const int error = ::posix_spawn(&process_, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
-    ::posix_spawn_file_actions_destroy(&actions);
-    require(error, "start it");
-  }
-  CellProcess(const CellProcess&) = delete;
-  CellProcess& operator=(const CellProcess&) = delete;
-  ~CellProcess() {
-    if (process_ <= 0) return;
-    ::kill(process_, SIGKILL);
-    wait();
-  }
-
-  /// Its wait status.
-  int wait() {
-    int status = 0;
-    while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;
-    process_ = -1;
-    return status;
-  }
-
- private:
-  pid_t process_ = -1;
-};
+/// This program again, writing to `output`.
+pid_t start_cell(const CellRequest& cell, int threads, const std::string& blas, int output) {
+  posix_spawn_file_actions_t actions;
+  require(::posix_spawn_file_actions_init(&actions), "start it");
+  ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  std::array<std::string, 8> words = {"profile", "--quiet",    "--blas", blas, "--threads", fmt::to_string(threads),
+                                      "--cell",  to_json(cell)};
+  std::array<char*, 9> arguments{};
+  for (std::size_t i = 0; i < words.size(); ++i) arguments[i] = words[i].data();
+  pid_t process = -1;
+  const int error = ::posix_spawn(&process, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  require(error, "start it");
+  return process;
+}
 
 /// Everything up to the end, or nothing where a stop was asked for.
 std::optional<std::string> read_until_stop(int descriptor) {
@@ -94,7 +76,7 @@ std::optional<ProfileRow> measure_apart(const CellRequest& cell, int threads, co
   require(::pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno, "make a pipe");
   const Descriptor from(ends[0]);
   Descriptor to(ends[1]);
-  CellProcess process(cell, threads, blas, to.get());
+  OwnedProcess process(start_cell(cell, threads, blas, to.get()));
   to.close();
   const std::optional<std::string> answer = read_until_stop(from.get());
   if (!answer) return std::nullopt;

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/child_process.h"
 #include "base/file.h"
 
 extern char** environ;
@@ -27,48 +28,29 @@ void require(int error, const char* what) {
   if (error != 0) fail(fmt::format("cannot {}: {}", what, std::strerror(error)));
 }
 
-/// A started gnuplot that reads `input` and writes to `output` and `complaints`. It does not outlive this.
-class Child {
- public:
-  Child(const std::string& program, int input, int output, int complaints) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t signals;
-    require(::posix_spawn_file_actions_init(&actions), "start");
-    require(::posix_spawnattr_init(&attributes), "start");
-    ::posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, complaints, STDERR_FILENO);
-    ::sigemptyset(&signals);
-    ::sigaddset(&signals, SIGPIPE);
-    ::posix_spawnattr_setsigdefault(&attributes, &signals);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-    std::string name = "gnuplot", no_settings = "-d";
-    const std::array<char*, 3> arguments = {name.data(), no_settings.data(), nullptr};
-    const int error = ::posix_spawn(&process_, program.c_str(), &actions, &attributes, arguments.data(), environ);
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::posix_spawnattr_destroy(&attributes);
-    require(error, "start");
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() {
-    if (process_ <= 0) return;
-    ::kill(process_, SIGKILL);
-    wait();
-  }
-
-  /// Its wait status.
-  int wait() {
-    int status = 0;
-    while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;
-    process_ = -1;
-    return status;
-  }
-
- private:
-  pid_t process_ = -1;
-};
+/// Starts a gnuplot that reads `input` and writes to `output` and `complaints`.
+pid_t start_gnuplot(const std::string& program, int input, int output, int complaints) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  sigset_t signals;
+  require(::posix_spawn_file_actions_init(&actions), "start");
+  require(::posix_spawnattr_init(&attributes), "start");
+  ::posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, complaints, STDERR_FILENO);
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGPIPE);
+  ::posix_spawnattr_setsigdefault(&attributes, &signals);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  std::string name = "gnuplot", no_settings = "-d";
+  const std::array<char*, 3> arguments = {name.data(), no_settings.data(), nullptr};
+  pid_t process = -1;
+  const int error = ::posix_spawn(&process, program.c_str(), &actions, &attributes, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  require(error, "start");
+  return process;
+}
 
 std::string read_to_end(int descriptor) {
   std::string text;
@@ -124,7 +106,7 @@ std::string run_gnuplot(const std::string& program, const std::string& script) {
   require(::pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno, "make a pipe");
   const Descriptor from(ends[0]);
   Descriptor to(ends[1]);
-  Child child(program, input.get(), to.get(), complaints.get());
+  OwnedProcess child(start_gnuplot(program, input.get(), to.get(), complaints.get()));
   to.close();
   std::string drawn = read_to_end(from.get());
   const int status = child.wait();

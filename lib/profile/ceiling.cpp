@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "profile/stopwatch.h"
+#include "base/stopwatch.h"
 #include "tensor/blas.h"
 #include "tensor/kernels.h"
 #include "tensor/tensor.h"

@@ -5,9 +5,9 @@
 
 #include "base/op_times.h"
 #include "base/stop.h"
+#include "base/stopwatch.h"
 #include "profile/cell.h"
 #include "profile/cost.h"
-#include "profile/stopwatch.h"
 #include "tensor/arena.h"
 #include "train/model_checkpoint.h"
 
