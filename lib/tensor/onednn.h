@@ -11,7 +11,7 @@ namespace quipu::inline QUIPU_REAL_NS::onednn {
 bool is_built_in();
 /// Whether it is built in and this CPU multiplies numbers of 16 bits (bf16) in hardware.
 bool has_bf16();
-/// Such as "oneDNN 2.6.3 (avx512_core_amx)", or "" where it is not built in.
+/// Such as "oneDNN 2.6.3 (with bf16 products)", or "" where it is not built in.
 std::string version();
 
 /// A matrix of bf16 numbers: the upper halves of floats.

@@ -35,8 +35,9 @@ esac
 grows=--count
 [ $task = associative ] && grows=--pairs
 
+stages=${STAGES:-$stages}
 for seed in "$@"; do
-  from=() cpu=0 stages=${STAGES:-$stages}
+  from=() cpu=0
   for stage in $stages; do
     size=${stage%:*} steps=${stage#*:}
     data=$task$size.h5 out=$cell-$seed-$size.h5
