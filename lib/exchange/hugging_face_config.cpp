@@ -270,8 +270,6 @@ class ConfigReader {
   void drop_unneeded() {
     for (const ConfigKey& key : known_.keys)
       if (!key.needs.empty() && field(model_.config, key.needs) != "true") model_.config.options.erase(key.ours);
-    // Options that only exist beside others.
-    if (field(model_.config, "gsa.use_short_conv") != "true") model_.config.options.erase("gsa.conv_bias");
   }
 
   void note_unread() {

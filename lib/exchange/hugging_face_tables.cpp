@@ -240,23 +240,23 @@ Architecture gla() {
 
 Architecture retnet() {
   return fla("retnet", "RetNetForCausalLM", "retnet", 8, 2,
-             {head_count("8"),
-              {"num_kv_heads", kConstant, "", "null"},
-              {"expand_k", kReal, "retnet.expand_k", "1.0"},
-              {"expand_v", kReal, "retnet.expand_v", "2.0"},
-              {"feature_map", kConstant, "", "null"},
-              {"use_short_conv", kConstant, "", "false"},
-              {"use_output_gate", kConstant, "", "true"},
-              head_norm("retnet")},
+             Keys{head_count("8"),
+                  {"num_kv_heads", kConstant, "", "null"},
+                  {"expand_k", kReal, "retnet.expand_k", "1.0"},
+                  {"expand_v", kReal, "retnet.expand_v", "2.0"},
+                  {"feature_map", kConstant, "", "null"},
+                  {"use_output_gate", kConstant, "", "true"},
+                  head_norm("retnet")} +
+                 short_conv("retnet", "false"),
              {{"retnet.variant", "fla"}});
 }
 
 Architecture hgrn2() {
   return fla("hgrn2", "HGRN2ForCausalLM", "hgrn2", 0, 4,
-             {{"num_heads", kHeads, "hgrn2.expand_ratio"},
-              {"expand_ratio", kCount, "hgrn2.expand_ratio", "128"},
-              {"use_short_conv", kConstant, "", "false"},
-              {"use_lower_bound", kConstant, "", "true"}});
+             Keys{{"num_heads", kHeads, "hgrn2.expand_ratio"},
+                  {"expand_ratio", kCount, "hgrn2.expand_ratio", "128"},
+                  {"use_lower_bound", kConstant, "", "true"}} +
+                 short_conv("hgrn2", "false"));
 }
 
 Architecture delta_net() {

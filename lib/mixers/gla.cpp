@@ -3,9 +3,9 @@
 
 #include "base/blocks.h"
 #include "mixers/gated_output.h"
+#include "mixers/input_convs.h"
 #include "mixers/low_rank.h"
 #include "mixers/registry.h"
-#include "mixers/short_conv_layer.h"
 #include "scan/outer_scan.h"
 #include "tensor/kernels.h"
 
@@ -52,8 +52,6 @@ class GatedLinearAttention final : public Mixer {
     const double expand_v = options.real("expand_v", 1, "width of all values, as a part of the model's");
     const Index rank = options.integer("gate_low_rank_dim", 16, 1, "rank of the forget gate's projection");
     tau_ = static_cast<Real>(options.real("gate_logit_normalizer", 16, "damping of the forget gate (tau)"));
-    const bool convolved = options.flag("use_short_conv", false, "short convolutions over q, k and v");
-    const Index taps = options.integer("conv_size", 4, 2, "taps of the short convolutions");
     if (!(tau_ > 0)) throw UsageError("--set gate_logit_normalizer={}: must be above 0", tau_);
     key_ = expanded_head_width(spec, heads_, expand_k, "expand_k");
     value_ = expanded_head_width(spec, heads_, expand_v, "expand_v");
@@ -62,7 +60,7 @@ class GatedLinearAttention final : public Mixer {
     k_ = Linear(keys, spec.dim, normal(0.02));
     v_ = Linear(values, spec.dim, normal(0.02));
     gate_ = LowRank(Linear(rank, spec.dim, normal(0.02)), Linear(keys, rank, normal(0.02), true));
-    if (convolved) convs_ = {ShortConv(keys, taps), ShortConv(keys, taps), ShortConv(values, taps)};
+    convs_ = InputConvs(options, 1, {{"q", keys}, {"k", keys}, {"v", values}});
     // The scale of q stands in the norm's epsilon: RMSNorm(c o; eps) = RMSNorm(o; eps / c^2).
     const double eps = options.real("norm_eps", 1e-5, "epsilon of the heads' norm");
     out_ = GatedOutput(spec.dim, heads_, value_, "g_norm_swish_gate", true, eps * static_cast<double>(key_));
@@ -70,7 +68,7 @@ class GatedLinearAttention final : public Mixer {
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {
     std::array<Var, 3> qkv{q_(tape, x), k_(tape, x), v_(tape, x)};
-    for (std::size_t i = 0; i < convs_.size(); ++i) qkv[i] = convs_[i](tape, qkv[i], context.layout, state.real(1 + i));
+    convs_(tape, qkv, context.layout, state);
     OuterScanInput scan{.decay = Decay::key};
     scan.q = split_heads(qkv[0], heads_);
     scan.k = split_heads(qkv[1], heads_);
@@ -88,7 +86,7 @@ class GatedLinearAttention final : public Mixer {
     const std::array<Matrix, 3> qkv{scratch.take(lanes, keys), scratch.take(lanes, keys), scratch.take(lanes, values)};
     const Matrix decay = scratch.take(lanes, keys), o = scratch.take(lanes, values);
     q_.step(qkv[0], x), k_.step(qkv[1], x), v_.step(qkv[2], x);
-    for (std::size_t i = 0; i < convs_.size(); ++i) convs_[i].step(qkv[i], qkv[i], state.writable(1 + i));
+    convs_.step(qkv, state);
     gate_.step(decay, x, scratch);
     damped_gate(decay.data, tau_, lanes * keys);
     kernels::exp(decay.data, decay.data, lanes * keys);
@@ -105,8 +103,7 @@ class GatedLinearAttention final : public Mixer {
   State initial_state(Index lanes) const override {
     State state;
     state.add_real("S", "H K V", Tensor::zeros({lanes, heads_, key_, value_}));
-    for (std::size_t i = 0; i < convs_.size(); ++i)
-      state.add_real(kConvLeaves[i], "(W-1) C", convs_[i].initial_state(lanes));
+    convs_.add_state(state, lanes);
     return state;
   }
 
@@ -115,21 +112,18 @@ class GatedLinearAttention final : public Mixer {
     k_.visit(visitor, "k_proj");
     v_.visit(visitor, "v_proj");
     gate_.visit(visitor, "gk_proj.0", "gk_proj.1");
-    for (std::size_t i = 0; i < convs_.size(); ++i) convs_[i].visit(visitor, kConvs[i]);
+    convs_.visit(visitor);
     out_.visit(visitor);
   }
 
   double mixing_cost(Index) const override { return static_cast<double>(2 * heads_ * key_ * value_); }
 
  private:
-  static constexpr std::array kConvs{"q_conv1d", "k_conv1d", "v_conv1d"};
-  static constexpr std::array kConvLeaves{"conv_q", "conv_k", "conv_v"};
-
   Index heads_, key_ = 0, value_ = 0;
   Real tau_ = 16;
   Linear q_, k_, v_;
   LowRank gate_;
-  std::vector<ShortConv> convs_;  ///< of q, k, v; or none
+  InputConvs convs_;
   GatedOutput out_;
 };
 

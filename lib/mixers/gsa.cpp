@@ -1,10 +1,12 @@
+#include <array>
+
 #include "base/blocks.h"
 #include "grad/linear_layer.h"
 #include "grad/ops_norm.h"
 #include "grad/ops_pointwise.h"
 #include "mixers/heads.h"
+#include "mixers/input_convs.h"
 #include "mixers/registry.h"
-#include "mixers/short_conv_layer.h"
 #include "mixers/slot_memory.h"
 #include "tensor/kernels.h"
 
@@ -64,25 +66,17 @@ class GatedSlotAttention final : public Mixer {
     f_ = Linear(kv_heads_ * slots_, dim_, normal(0.02));
     o_ = Linear(dim_, dim_, normal(0.02));
     norm_ = undecayed({dim_}, constant(1));
-    convolved_ = spec.options.flag("use_short_conv", false, "q, k and v through short convolutions (and silu) first");
-    if (!convolved_) return;
-    const Index width = spec.options.integer("conv_size", 4, 2, "width of the short convolutions (W)");
     const bool bias = spec.options.flag("conv_bias", false, "biases of the short convolutions");
-    q_conv_ = ShortConv(dim_, width, bias);
-    k_conv_ = ShortConv(kv_heads_ * width_, width, bias);
-    v_conv_ = ShortConv(kv_heads_ * width_, width, bias);
+    const Index kv = kv_heads_ * width_;
+    convs_ = InputConvs(spec.options, 2, {{"q", dim_}, {"k", kv}, {"v", kv}}, Activation::silu, bias);
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {
-    Var q = q_(tape, x), k = k_(tape, x), v = v_(tape, x);
-    if (convolved_) {
-      q = q_conv_(tape, q, context.layout, state.real(2));
-      k = k_conv_(tape, k, context.layout, state.real(3));
-      v = v_conv_(tape, v, context.layout, state.real(4));
-    }
-    q = split_heads(activate(tape, q, Activation::silu), heads_);
-    k = split_heads(activate(tape, k, Activation::silu), kv_heads_);
-    v = split_heads(activate(tape, v, Activation::silu), kv_heads_);
+    std::array<Var, 3> qkv{q_(tape, x), k_(tape, x), v_(tape, x)};
+    convs_(tape, qkv, context.layout, state);
+    const Var q = split_heads(activate(tape, qkv[0], Activation::silu), heads_);
+    const Var k = split_heads(activate(tape, qkv[1], Activation::silu), kv_heads_);
+    const Var v = split_heads(activate(tape, qkv[2], Activation::silu), kv_heads_);
     const auto [f, s] = slot_gate(tape, split_heads(f_(tape, x), kv_heads_), tau_);
 
     const SlotMemoryInput in{.q = q, .k = k, .v = v, .key_weight = s, .value_weight = s, .log_decay = f};
@@ -98,11 +92,7 @@ class GatedSlotAttention final : public Mixer {
     const Matrix decay = scratch.take(lanes, gates), s = scratch.take(lanes, gates), o = scratch.take(lanes, dim_);
     const Matrix weights = scratch.take(group, slots_);
     q_.step(q, x), k_.step(k, x), v_.step(v, x), f_.step(decay, x);
-    if (convolved_) {
-      q_conv_.step(q, q, state.writable(2));
-      k_conv_.step(k, k, state.writable(3));
-      v_conv_.step(v, v, state.writable(4));
-    }
+    convs_.step(std::array{q, k, v}, state);
     for (const Matrix& m : {q, k, v}) activate_into(Activation::silu, m.data, m.data, m.rows * m.cols);
     activate_into(Activation::log_sigmoid, decay.data, decay.data, lanes * gates);
     kernels::scale(decay.data, 1 / tau_, decay.data, lanes * gates);
@@ -130,11 +120,7 @@ class GatedSlotAttention final : public Mixer {
     State state;
     state.add_real("hk", "H K M", Tensor::zeros({lanes, kv_heads_, width_, slots_}));
     state.add_real("hv", "H M V", Tensor::zeros({lanes, kv_heads_, slots_, width_}));
-    if (convolved_) {
-      state.add_real("conv_q", "(W-1) C", q_conv_.initial_state(lanes));
-      state.add_real("conv_k", "(W-1) C", k_conv_.initial_state(lanes));
-      state.add_real("conv_v", "(W-1) C", v_conv_.initial_state(lanes));
-    }
+    convs_.add_state(state, lanes);
     return state;
   }
 
@@ -143,11 +129,7 @@ class GatedSlotAttention final : public Mixer {
     k_.visit(visitor, "k_proj");
     v_.visit(visitor, "v_proj");
     f_.visit(visitor, "f_proj");
-    if (convolved_) {
-      q_conv_.visit(visitor, "q_conv1d");
-      k_conv_.visit(visitor, "k_conv1d");
-      v_conv_.visit(visitor, "v_conv1d");
-    }
+    convs_.visit(visitor);
     visitor("g_norm.weight", norm_);
     o_.visit(visitor, "o_proj");
   }
@@ -158,9 +140,8 @@ class GatedSlotAttention final : public Mixer {
   static constexpr double kNormEpsilon = 1e-5;
   Index dim_, heads_, width_, slots_ = 0, kv_heads_ = 0;
   Real tau_ = 8;
-  bool convolved_ = false;
   Linear q_, k_, v_, f_, o_;
-  ShortConv q_conv_, k_conv_, v_conv_;
+  InputConvs convs_;
   Parameter norm_;
 };
 

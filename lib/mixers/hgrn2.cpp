@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "base/blocks.h"
@@ -6,6 +7,7 @@
 #include "grad/ops_norm.h"
 #include "grad/ops_pointwise.h"
 #include "mixers/heads.h"
+#include "mixers/input_convs.h"
 #include "mixers/registry.h"
 #include "scan/outer_scan.h"
 #include "tensor/bounded_gate.h"
@@ -85,7 +87,8 @@ ForgetGate forget_gate(Tape& tape, const Var& f, const Var& beta) {
 /// HGRN2: the forget gate is the key's complement, and stays above a bound that grows up the stack.
 ///   q = silu(W_q x), f = W_f x, v = W_i x;   alpha = beta_l + (1 - beta_l) sigmoid(f),  k = 1 - alpha;
 ///   S_t = diag(alpha) S_{t-1} + k v^T [K,V];   y = W_o RMSNorm(q S_t / sqrt(K)).
-/// The bounds of all layers are one parameter of the model. State: S [B,H,K,V]. Source: arXiv:2404.07904.
+/// The bounds of all layers are one parameter of the model. With short convolutions what W_q, W_f and W_i make passes
+/// one each, and nothing else. State: S [B,H,K,V], and the convolutions' last inputs. Source: arXiv:2404.07904.
 class Hgrn2 final : public Mixer {
  public:
   explicit Hgrn2(const MixerSpec& spec)
@@ -95,16 +98,19 @@ class Hgrn2 final : public Mixer {
         layer_(spec.site.layer),
         bounds_(&spec.shared.get("lower_bounds", undecayed({spec.site.layers, dim_}, constant(0)))) {
     for (Linear* map : {&q_, &f_, &i_, &o_}) *map = Linear(dim_, dim_, normal(0.02));
+    convs_ = InputConvs(spec.options, 1, {{"q", dim_}, {"f", dim_}, {"i", dim_}}, Activation::identity);
     norm_ = undecayed({dim_}, constant(1));
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {
     const Var beta = lower_bound(tape, bounds_->var(), layer_);
-    const auto [g, k] = forget_gate(tape, f_(tape, x), beta);
+    std::array<Var, 3> qfi{q_(tape, x), f_(tape, x), i_(tape, x)};
+    convs_(tape, qfi, context.layout, state);
+    const auto [g, k] = forget_gate(tape, qfi[1], beta);
     OuterScanInput scan{.decay = Decay::key};
-    scan.q = split_heads(activate(tape, q_(tape, x), Activation::silu), heads_);
+    scan.q = split_heads(activate(tape, qfi[0], Activation::silu), heads_);
     scan.k = split_heads(k, heads_);
-    scan.v = split_heads(i_(tape, x), heads_);
+    scan.v = split_heads(qfi[2], heads_);
     scan.log_decay = split_heads(g, heads_);
     scan.state = state.real(0);
     const OuterScanOutput o = outer_scan(tape, scan, context.layout);
@@ -120,6 +126,7 @@ class Hgrn2 final : public Mixer {
     const Matrix logits = bounds_->value().matrix(), f = o;
     lower_bound_into(beta.data, scratch.take(logits.rows, dim_), logits, layer_);
     q_.step(q, x), f_.step(f, x), i_.step(v, x);
+    convs_.step(std::array{q, f, v}, state);
     activate_into(Activation::silu, q.data, q.data, lanes * dim_);
     for (Index b = 0; b < lanes; ++b) kernels::bounded_gate(decay.row(b), k.row(b), f.row(b), beta.data, dim_);
     kernels::exp(decay.data, decay.data, lanes * dim_);
@@ -137,6 +144,7 @@ class Hgrn2 final : public Mixer {
   State initial_state(Index lanes) const override {
     State state;
     state.add_real("S", "H K V", Tensor::zeros({lanes, heads_, width_, width_}));
+    convs_.add_state(state, lanes);
     return state;
   }
 
@@ -144,6 +152,7 @@ class Hgrn2 final : public Mixer {
     q_.visit(visitor, "q_proj");
     f_.visit(visitor, "f_proj");
     i_.visit(visitor, "i_proj");
+    convs_.visit(visitor);
     visitor("g_norm.weight", norm_);
     o_.visit(visitor, "o_proj");
   }
@@ -157,6 +166,7 @@ class Hgrn2 final : public Mixer {
   Index dim_, heads_, width_, layer_;
   const Parameter* bounds_;  ///< logits of the bounds of all layers, [L,D]; the model's
   Linear q_, f_, i_, o_;
+  InputConvs convs_;
   Parameter norm_;
 };
 

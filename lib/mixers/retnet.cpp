@@ -1,7 +1,9 @@
+#include <array>
 #include <cmath>
 
 #include "grad/ops_position.h"
 #include "mixers/gated_output.h"
+#include "mixers/input_convs.h"
 #include "mixers/registry.h"
 #include "scan/outer_scan.h"
 #include "scan/positions.h"
@@ -13,7 +15,8 @@ namespace {
 ///   q, k, v = W x, q and k rotated;   S_t = gamma_h S_{t-1} + k v^T [K,V],  gamma_h = 1 - 2^{-5-h};
 ///   y = W_o (RMSNorm(q S_t / sqrt(K)) silu(W_g x)).
 /// `variant=fla` pairs the halves of a head under the usual angles and has a weight in its norm; `torchscale` pairs
-/// neighbours under 10000^{-i/(K/2-1)} and has none. State: S [B,H,K,V], position [B]. Source: arXiv:2307.08621.
+/// neighbours under 10000^{-i/(K/2-1)} and has none. With short convolutions q, k and v pass one each, and silu.
+/// State: S [B,H,K,V], position [B], and the convolutions' last inputs. Source: arXiv:2307.08621.
 class Retention final : public Mixer {
  public:
   explicit Retention(const MixerSpec& spec) : dim_(spec.dim), heads_(checked_heads(spec, 8)) {
@@ -26,9 +29,11 @@ class Retention final : public Mixer {
     value_ = expanded_head_width(spec, heads_, expand_v, "expand_v");
     layout_ = fla ? RopeLayout::half : RopeLayout::interleaved;
     if (!fla && key_ > 2) base_ = std::pow(base_, static_cast<double>(key_) / static_cast<double>(key_ - 2));
-    q_ = Linear(heads_ * key_, spec.dim, normal(0.02));
-    k_ = Linear(heads_ * key_, spec.dim, normal(0.02));
-    v_ = Linear(heads_ * value_, spec.dim, normal(0.02));
+    const Index keys = heads_ * key_, values = heads_ * value_;
+    q_ = Linear(keys, spec.dim, normal(0.02));
+    k_ = Linear(keys, spec.dim, normal(0.02));
+    v_ = Linear(values, spec.dim, normal(0.02));
+    convs_ = InputConvs(options, kConvs, {{"q", keys}, {"k", keys}, {"v", values}});
     // The scale of q stands in the norm's epsilon: RMSNorm(c o; eps) = RMSNorm(o; eps / c^2).
     out_ = GatedOutput(spec.dim, heads_, value_, fla ? "g_norm_swish_gate" : "", true, eps * static_cast<double>(key_));
   }
@@ -36,10 +41,12 @@ class Retention final : public Mixer {
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {
     const Layout& layout = context.layout;
     const RopeAngles angles = rope_angles(token_positions(layout, state.integers(kPosition)), key_, base_);
+    std::array<Var, 3> qkv{q_(tape, x), k_(tape, x), v_(tape, x)};
+    convs_(tape, qkv, layout, state);
     OuterScanInput scan{.decay = Decay::scalar};
-    scan.q = rope(tape, split_heads(q_(tape, x), heads_), angles, layout_);
-    scan.k = rope(tape, split_heads(k_(tape, x), heads_), angles, layout_);
-    scan.v = split_heads(v_(tape, x), heads_);
+    scan.q = rope(tape, split_heads(qkv[0], heads_), angles, layout_);
+    scan.k = rope(tape, split_heads(qkv[1], heads_), angles, layout_);
+    scan.v = split_heads(qkv[2], heads_);
     scan.log_decay = log_decays();
     scan.state = state.real(kState);
     const OuterScanOutput o = outer_scan(tape, scan, layout);
@@ -54,6 +61,7 @@ class Retention final : public Mixer {
     const Matrix q = scratch.take(lanes, heads_ * key_), k = scratch.take(lanes, heads_ * key_);
     const Matrix v = scratch.take(lanes, heads_ * value_), o = scratch.take(lanes, heads_ * value_);
     q_.step(q, x), k_.step(k, x), v_.step(v, x);
+    convs_.step(std::array{q, k, v}, state);
     std::vector<std::int64_t>& position = state.integers(kPosition);
     const View qs{q.data, {lanes, heads_, key_}}, ks{k.data, {lanes, heads_, key_}};
     rope_into(qs, qs, position, base_, layout_);
@@ -73,6 +81,7 @@ class Retention final : public Mixer {
     State state;
     state.add_real("S", "H K V", Tensor::zeros({lanes, heads_, key_, value_}));
     state.add_integer("position", lanes);
+    convs_.add_state(state, lanes);
     return state;
   }
 
@@ -80,6 +89,7 @@ class Retention final : public Mixer {
     q_.visit(visitor, "q_proj");
     k_.visit(visitor, "k_proj");
     v_.visit(visitor, "v_proj");
+    convs_.visit(visitor);
     out_.visit(visitor);
   }
 
@@ -91,7 +101,7 @@ class Retention final : public Mixer {
   }
 
  private:
-  enum Leaf : std::size_t { kState, kPosition };
+  enum Leaf : std::size_t { kState, kPosition, kConvs };
 
   static double log_decay(Index head) { return std::log1p(-std::exp2(-5.0 - static_cast<double>(head))); }
 
@@ -106,6 +116,7 @@ class Retention final : public Mixer {
   RopeLayout layout_ = RopeLayout::half;
   double base_ = 10000;
   Linear q_, k_, v_;
+  InputConvs convs_;
   GatedOutput out_;
 };
 

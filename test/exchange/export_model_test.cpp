@@ -48,8 +48,8 @@ std::vector<ModelConfig> models() {
   apply_preset(mistral, "transformer++");
   add(small("gsa", {{"gsa.slots", "5"}, {"gsa.use_short_conv", "true"}, {"gsa.conv_size", "3"}}));
   add(small("gla", {{"gla.gate_low_rank_dim", "16"}, {"gla.norm_eps", "1e-05"}}));
-  add(small("retnet"));
-  add(small("hgrn2", {{"hgrn2.expand_ratio", "4"}}), 0);
+  add(small("retnet", {{"retnet.use_short_conv", "true"}}));
+  add(small("hgrn2", {{"hgrn2.expand_ratio", "4"}, {"hgrn2.use_short_conv", "true"}, {"hgrn2.conv_size", "3"}}), 0);
   add(small("deltanet", {{"deltanet.use_gate", "true"}, {"deltanet.allow_neg_eigval", "true"}}));
   add(small("gated_deltanet", {{"gated_deltanet.head_dim", "4"}, {"gated_deltanet.num_v_heads", "6"}}));
   add(small("abc", {{"abc.slots", "5"}, {"abc.use_rope", "false"}}));
