@@ -111,7 +111,7 @@ void add_grid_options(const Command& command, RecallSweepOptions& o) {
   add_texts(
       grid, "--set", o.set, "KEY=LIST",
       "an option of mixers, as slots=16,64, or gsa.slots=16,64 of one of them; the mixers that have it take every "
-      "value, the others none");
+      "value, the others none. Also the heads of one, as gsa.heads=1,4");
   add_text(grid, "--layers", o.layers, "LIST", "layers");
   add_text(grid, "--dim", o.dims, "LIST", "widths");
   add_text(grid, "--lr", o.rates, "LIST", "learning rates, tried with the first seed");

@@ -41,6 +41,13 @@ std::vector<std::pair<std::string, std::vector<std::string>>> parse_settings(con
   return options;
 }
 
+/// Of "gsa.heads", the mixer; of any other key, nothing.
+std::optional<std::string> mixer_of_heads(const std::string& key) {
+  const std::string end = ".heads";
+  if (!key.ends_with(end)) return std::nullopt;
+  return key.substr(0, key.size() - end.size());
+}
+
 bool has_parameter(const RecallTaskKind& kind, const std::string& name) {
   return std::ranges::any_of(kind.parameters, [&](const TaskParameter& p) { return p.name == name; });
 }
@@ -152,6 +159,7 @@ SweepPlan plan_sweep(const RecallSweepOptions& o, const Command& command, const 
     return parse_integer(option, word, 0, kMaxCount);
   });
   plan.grid = make_grid(axes, [&](const std::string& mixer, const std::string& key) {
+    if (const auto owner = mixer_of_heads(key)) return std::ranges::count(names_in_pattern(mixer), *owner) > 0;
     return pattern_takes(mixer, o.train.channel_mixer.value_or(""), key);
   });
   plan.mine = choose_cells(o, plan);
@@ -163,7 +171,13 @@ TrainRequest request_of(const SweepPlan& plan, const SweepCell& cell, double rat
   TrainRequest request = plan.train;
   request.data = plan.tasks[point.task].output;
   request.mixer = point.mixer;
-  request.set = point.set;
+  for (const std::string& setting : point.set) {
+    const std::string key = setting.substr(0, setting.find('='));
+    if (mixer_of_heads(key))
+      request.heads = parse_integer("--set " + key, setting.substr(key.size() + 1), 1, 1 << 20);
+    else
+      request.set.push_back(setting);
+  }
   request.layers = point.layers;
   request.dim = point.dim;
   request.train.schedule.peak = rate;

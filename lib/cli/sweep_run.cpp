@@ -202,18 +202,19 @@ class SweepRun {
 
   std::vector<std::string> train_words(const Job& job) const {
     const SweepCell& cell = plan_.grid.cells[job.cell];
-    const SweepPoint& p = plan_.grid.points[cell.point];
-    std::vector<std::string> words{task(job)};
+    const TrainRequest request = request_of(plan_, cell, job.rate);
+    std::vector<std::string> words = plan_.words;
+    words.insert(words.begin(), task(job));
     const auto add = [&](const char* option, const std::string& value) { words.insert(words.end(), {option, value}); };
     add("--output", folder_.cell_file(job.name, "model.h5"));
     add("--log", folder_.cell_file(job.name, "train.jsonl"));
-    add("--mixer", p.mixer);
-    for (const std::string& setting : p.set) add("--set", setting);
-    add("--layers", fmt::format("{}", p.layers));
-    add("--dim", fmt::format("{}", p.dim));
+    add("--mixer", *request.mixer);
+    if (request.heads) add("--heads", fmt::format("{}", *request.heads));
+    for (const std::string& setting : request.set) add("--set", setting);
+    add("--layers", fmt::format("{}", *request.layers));
+    add("--dim", fmt::format("{}", *request.dim));
     add("--lr", fmt::format("{}", job.rate));
     add("--seed", fmt::format("{}", cell.seed));
-    words.insert(words.end(), plan_.words.begin(), plan_.words.end());
     if (const double left_s = time_left_s(); std::isfinite(left_s))
       add("--time-limit", fmt::format("{:.3f}s", std::max(left_s, 0.001)));
     return words;

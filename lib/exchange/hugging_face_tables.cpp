@@ -23,6 +23,9 @@ void add_tied_head(TensorLayout& layout, const std::string& embedding) {
   layout.unused.push_back({"lm_head.weight", "repeats the embedding", embedding + ".weight"});
 }
 
+/// What no published softmax Transformer here has.
+const Fields kPlainAttention{{"attention.use_short_conv", "false"}, {"attention.conv_size", "4"}};
+
 Architecture gpt2() {
   TensorLayout layout;
   layout.add_weight("transformer.wte", "embedding");
@@ -63,7 +66,7 @@ Architecture gpt2() {
                    {"scale_attn_by_inverse_layer_idx", kConstant, "", "false"},
                    {"add_cross_attention", kConstant, "", "false"},
                    {"tie_word_embeddings", kTied, "head", "true"}},
-          .implied = {{"channel_mixer", "mlp"},
+          .implied = Fields{{"channel_mixer", "mlp"},
                       {"norm", "layernorm"},
                       {"positions", "learned"},
                       {"embedding_norm", "none"},
@@ -74,7 +77,8 @@ Architecture gpt2() {
                       {"attention.window", "0"},
                       {"attention.bias", "true"},
                       {"mlp.activation", "gelu"},
-                      {"mlp.bias", "true"}},
+                      {"mlp.bias", "true"}} +
+                     kPlainAttention,
           .layout = layout,
           .prefix = "transformer.",
           .usual_heads = -64};
@@ -115,7 +119,7 @@ Architecture llama_like(const std::string& type, const std::string& class_name, 
                        {"hidden_act", kConstant, "", "\"silu\""},
                        {"tie_word_embeddings", kTied, "head", "false"}} +
                   more,
-          .implied = kGatedBlock + Fields{{"attention.rope", "half"}} + fields,
+          .implied = kGatedBlock + kPlainAttention + Fields{{"attention.rope", "half"}} + fields,
           .layout = layout,
           .prefix = "model.",
           .usual_heads = -64};

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -6,6 +7,7 @@
 #include "grad/ops_position.h"
 #include "grad/ops_shape.h"
 #include "mixers/heads.h"
+#include "mixers/input_convs.h"
 #include "mixers/registry.h"
 #include "scan/positions.h"
 #include "scan/softmax_window.h"
@@ -13,14 +15,15 @@
 namespace quipu::inline QUIPU_REAL_NS {
 namespace {
 
-enum Leaf : std::size_t { kKeys, kValues, kPosition };
+enum Leaf : std::size_t { kKeys, kValues, kPosition, kConvs };
 
 /// Causal softmax attention with a cache of keys and values:
 ///   o_t = sum_s softmax_s(q_t . k_s / sqrt(K)) v_s over the s <= t of the document (the last `window` of them).
 /// State: k, v [B,n,Hkv,K], position [B] = tokens of the document so far. The cache has room for the next power of two
 /// of the longest lane, the lane's token i in row i; with a window it is a ring of `window` rows, token i in row
-/// i mod window. Keys are stored rotated. Sources: arXiv:1706.03762, arXiv:2104.09864 (rotary positions),
-/// arXiv:2305.13245 (grouped key heads).
+/// i mod window. Keys are stored rotated. With short convolutions q, k and v pass one each; their last inputs follow in
+/// the state. Sources: arXiv:1706.03762, arXiv:2104.09864 (rotary positions), arXiv:2305.13245 (grouped key heads),
+/// arXiv:2109.08668 (convolutions).
 class Attention final : public Mixer {
  public:
   explicit Attention(const MixerSpec& spec)
@@ -41,14 +44,18 @@ class Attention final : public Mixer {
     q_ = Linear(dim_, dim_, normal(0.02), bias);
     k_ = Linear(kv_heads_ * width_, dim_, normal(0.02), bias);
     v_ = Linear(kv_heads_ * width_, dim_, normal(0.02), bias);
+    const Index kv = kv_heads_ * width_;
+    convs_ = InputConvs(options, kConvs, {{"q", dim_}, {"k", kv}, {"v", kv}}, Activation::identity);
     o_ = Linear(dim_, dim_, normal(0.02 / depth), bias);
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {
     const Layout& layout = context.layout;
     const Index length = layout.length;
-    Var q = split_heads(q_(tape, x), heads_), k = split_heads(k_(tape, x), kv_heads_);
-    const Var v = split_heads(v_(tape, x), kv_heads_);
+    std::array<Var, 3> qkv{q_(tape, x), k_(tape, x), v_(tape, x)};
+    convs_(tape, qkv, layout, state);
+    Var q = split_heads(qkv[0], heads_), k = split_heads(qkv[1], kv_heads_);
+    const Var v = split_heads(qkv[2], kv_heads_);
     const std::vector<std::int64_t>& position = state.integers(kPosition);
     if (rope_ != "none") {
       const RopeAngles angles = rope_angles(token_positions(layout, position), width_, base_);
@@ -79,6 +86,7 @@ class Attention final : public Mixer {
     const Matrix v = context.scratch->take(lanes, kv), o = context.scratch->take(lanes, dim_);
     const Matrix scores = context.scratch->take(lanes * heads_, std::max<Index>(rows, 1));
     q_.step(q, x), k_.step(k, x), v_.step(v, x);
+    convs_.step(std::array{q, k, v}, state);
     if (rope_ != "none") {
       const View qs{q.data, {lanes, heads_, width_}}, ks{k.data, {lanes, kv_heads_, width_}};
       rope_into(qs, qs, position, base_, rope_layout());
@@ -109,16 +117,18 @@ class Attention final : public Mixer {
     state.add_real("k", "n H K", empty);
     state.add_real("v", "n H K", empty.clone());
     state.add_integer("position", lanes);
+    convs_.add_state(state, lanes);
     return state;
   }
 
   void reset(State& state, Index lane) const override {
     std::vector<std::int64_t>& position = state.integers(kPosition);
     position[static_cast<std::size_t>(lane)] = 0;
-    for (const Leaf leaf : {kKeys, kValues}) {
-      Tensor& cache = state.writable(leaf);
-      const Index size = cache.count() / state.lanes();
-      std::fill_n(cache.data() + lane * size, size, Real{0});
+    for (std::size_t leaf = 0; leaf < state.leaves().size(); ++leaf) {
+      if (leaf == kPosition) continue;
+      Tensor& rows = state.writable(leaf);
+      const Index size = rows.count() / state.lanes();
+      std::fill_n(rows.data() + lane * size, size, Real{0});
     }
     if (window_ == 0) resize(state, capacity(*std::max_element(position.begin(), position.end())));
   }
@@ -127,6 +137,7 @@ class Attention final : public Mixer {
     q_.visit(visitor, "q_proj");
     k_.visit(visitor, "k_proj");
     v_.visit(visitor, "v_proj");
+    convs_.visit(visitor);
     o_.visit(visitor, "o_proj");
   }
 
@@ -134,7 +145,7 @@ class Attention final : public Mixer {
   Memory memory() const override { return window_ == 0 ? Memory::growing : Memory::fixed; }
   Index state_bytes(Index length) const override {
     const Index rows = window_ == 0 ? capacity(length) : window_;
-    return 2 * rows * kv_heads_ * width_ * static_cast<Index>(sizeof(float)) + 8;
+    return 2 * rows * kv_heads_ * width_ * static_cast<Index>(sizeof(float)) + 8 + convs_.state_bytes();
   }
   double mixing_cost(Index length) const override {
     return static_cast<double>(2 * dim_ * (window_ == 0 ? length : std::min(length, window_)));
@@ -198,6 +209,7 @@ class Attention final : public Mixer {
   std::string rope_;
   double base_ = 10000;
   Linear q_, k_, v_, o_;
+  InputConvs convs_;
 };
 
 }  // namespace

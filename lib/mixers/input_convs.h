@@ -44,6 +44,12 @@ class InputConvs {
   void add_state(State& state, Index lanes) const {
     for (const auto& [name, conv] : convs_) state.add_real("conv_" + name, "(W-1) C", conv.initial_state(lanes));
   }
+  /// Of one lane, in the float build.
+  Index state_bytes() const {
+    Index numbers = 0;
+    for (const auto& [name, conv] : convs_) numbers += (conv.width() - 1) * conv.channels();
+    return numbers * static_cast<Index>(sizeof(float));
+  }
   void visit(const ParameterVisitor& visitor) {
     for (auto& [name, conv] : convs_) conv.visit(visitor, name + "_conv1d");
   }

@@ -65,6 +65,16 @@ status 0 "$bench" sweep single "${task[@]}" "${one[@]}" "${budget[@]}" --cell 2,
 status 0 "$bench" sweep single "${task[@]}" "${one[@]}" "${budget[@]}" --cell 3
 [ "$(wc -l <single/results.tsv)" = 4 ] || fail "$(cat single/results.tsv)"
 
+# Heads of one mixer stand beside those of all.
+heads=(--mixer gsa,linear_attention --set gsa.heads=2 --heads 1 --dim 16 --lr 1e-2 --layers 1)
+status 0 "$bench" sweep heads "${task[@]}" "${heads[@]}" "${budget[@]}"
+for model in gsa_gsa.heads2:2 linear_attention:1; do
+  "$bin/convert" show heads/cells/mqar_length8_pairs2_vocab16-"${model%:*}"-dim16-layers1-lr0.01-seed1/model.best.h5 >out
+  said "^config.heads +${model#*:}$" out
+done
+status 2 "$bench" sweep heads "${task[@]}" "${heads[@]}" --set gla.heads=2
+said "set gla.heads: none of the mixers has this option" err
+
 # Stopped by a signal in the middle of training, and by its time limit: 75, and the same command ends with the same bytes.
 long=(--mixer gsa --dim 16 --layers 1 --heads 1 --lr 1e-2 --batch 16 --steps 700 --eval-every 100 --threads 1)
 status 0 "$bench" sweep straight "${task[@]}" "${long[@]}"

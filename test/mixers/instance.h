@@ -28,6 +28,7 @@ inline std::vector<MixerVariant> mixer_variants() {
   const std::vector<MixerVariant> more{
       {"attention", 24, 6, {{"kv_heads", "2"}, {"rope", "interleaved"}}},
       {"attention", 24, 3, {{"window", "5"}, {"bias", "true"}}},
+      {"attention", 24, 6, {{"kv_heads", "2"}, {"use_short_conv", "true"}}},
       {"attention", 24, 3, {{"window", "70"}, {"rope", "none"}}},
       {"transformer_xl", 24, 3, {{"memory", "5"}}, {1, 3}, 7},
       {"transformer_xl", 24, 6, {{"memory", "17"}, {"pre_norm", "true"}, {"clamp", "9"}}, {1, 3}, 11},
