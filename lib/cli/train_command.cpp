@@ -79,7 +79,7 @@ void add_batch_options(const Section& s, TrainOptions& o) {
            "Each lane of the batch reads a share of the text in order, and its state goes on from window to window.");
   add_flag(
       s, "--checkpoint-activations", o.checkpoint_activations,
-      "Recompute activations instead of keeping them, of each layer, or of each of several segments: less memory, a "
+      "Recompute activations instead of keeping them, of each mixer, or of each of several segments: less memory, a "
       "third more time.");
 }
 

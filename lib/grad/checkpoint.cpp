@@ -19,11 +19,12 @@ std::vector<Var> checkpoint(Tape& tape, const std::vector<Var>& inputs,
     Tape again(true);
     std::vector<Var> leaves;
     for (const Var& x : inputs) leaves.push_back(x.wants_gradient() ? Var::leaf(x.value()) : x);
-    const std::vector<Var> ys = fn(again, leaves);
-    std::vector<std::pair<Var, Tensor>> seeds;
-    for (std::size_t i = 0; i < ys.size(); ++i)
-      if (dys[i].defined()) seeds.emplace_back(ys[i], std::move(dys[i]));
-    again.backward(seeds);
+    {
+      const std::vector<Var> ys = fn(again, leaves);  // gone before the backward pass
+      for (std::size_t i = 0; i < ys.size(); ++i)
+        if (dys[i].defined()) add_gradient(ys[i].gradient(), std::move(dys[i]));
+    }
+    again.backward(std::vector<std::pair<Var, Tensor>>{});
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].wants_gradient() && !leaves[i].gradient()->empty())
         inputs[i].gradient()->add(leaves[i].gradient()->take());

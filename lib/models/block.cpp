@@ -25,17 +25,13 @@ Block::Block(std::unique_ptr<Mixer> mixer, std::unique_ptr<Mixer> channel, const
   if (channel_) channel_norm_ = Norm(norm.kind, dim, norm.eps);
 }
 
-Var Block::line(Tape& tape, const Mixer& f, const Norm& norm, const Var& x, const Context& context, State& state,
-                Index site) const {
+Var Block::forward(Tape& tape, Index line, const Var& x, const Context& context, State& state) const {
+  const Mixer& f = line == 0 ? *mixer_ : *channel_;
+  const Norm& norm = line == 0 ? mixer_norm_ : channel_norm_;
   if (f.owns_residual()) return f.forward(tape, x, context, state);
   const Var change = f.forward(tape, post_ ? x : norm(tape, x), context, state);
-  const Var sum = add(tape, x, dropped(tape, change, context, site));
+  const Var sum = add(tape, x, dropped(tape, change, context, 2 * layer_ + line));
   return post_ ? norm(tape, sum) : sum;
-}
-
-Var Block::forward(Tape& tape, const Var& x, const Context& context, State& mixer_state, State& channel_state) const {
-  const Var y = line(tape, *mixer_, mixer_norm_, x, context, mixer_state, 2 * layer_);
-  return channel_ ? line(tape, *channel_, channel_norm_, y, context, channel_state, 2 * layer_ + 1) : y;
 }
 
 void Block::step_line(const Mixer& f, const Norm& norm, Matrix x, const Context& context, State& state) const {

@@ -19,8 +19,10 @@ class Block {
  public:
   Block(std::unique_ptr<Mixer> mixer, std::unique_ptr<Mixer> channel, const BlockNorm& norm, Index dim, Index layer);
 
-  /// x: [B,T,D];  states: of the mixer and of the channel mixer.
-  Var forward(Tape& tape, const Var& x, const Context& context, State& mixer_state, State& channel_state) const;
+  /// Its lines: that of the mixer, and that of the channel mixer where there is one.
+  Index lines() const { return channel_ ? 2 : 1; }
+  /// One line. x: [B,T,D];  state: of its mixer.
+  Var forward(Tape& tape, Index line, const Var& x, const Context& context, State& state) const;
   /// x: [B,D], in place.
   void step(Matrix x, const Context& context, State& mixer_state, State& channel_state) const;
   void visit(const ParameterVisitor& visitor);
@@ -30,9 +32,6 @@ class Block {
   const Mixer* channel() const { return channel_.get(); }
 
  private:
-  /// One of the two lines; `site`: of its dropout.
-  Var line(Tape& tape, const Mixer& f, const Norm& norm, const Var& x, const Context& context, State& state,
-           Index site) const;
   void step_line(const Mixer& f, const Norm& norm, Matrix x, const Context& context, State& state) const;
 
   std::unique_ptr<Mixer> mixer_, channel_;

@@ -166,28 +166,24 @@ Var Stack::add_positions_to(Tape& tape, const Var& rows, const Layout& layout, M
   return rows;
 }
 
-Var Stack::run_block(Tape& tape, std::size_t layer, const Var& x, const Context& context, ModelState& state,
-                     Carry& carry) const {
-  const Block& block = blocks_[layer];
-  State &mixer = state.layers[2 * layer], &channel = state.layers[2 * layer + 1];
-  if (!checkpoint_activations_ || !tape.recording()) return block.forward(tape, x, context, mixer, channel);
+Var Stack::run_line(Tape& tape, const Block& block, Index line, const Var& x, const Context& context, State& state,
+                    Carry& carry) const {
+  if (!checkpoint_activations_ || !tape.recording()) return block.forward(tape, line, x, context, state);
 
   std::vector<Var> inputs{x, carry.first_values};
-  for (const State* s : {&mixer, &channel})
-    for (const StateLeaf& leaf : s->leaves()) inputs.push_back(leaf.value);
-  const auto put = [](const std::vector<Var>& from, State& first, State& second) {
+  for (const StateLeaf& leaf : state.leaves()) inputs.push_back(leaf.value);
+  const auto put = [](const std::vector<Var>& from, State& to) {
     std::size_t i = 2;
-    for (State* s : {&first, &second})
-      for (StateLeaf& leaf : s->leaves()) leaf.value = from[i++];
+    for (StateLeaf& leaf : to.leaves()) leaf.value = from[i++];
   };
-  auto after = std::make_shared<std::pair<State, State>>(mixer, channel);  // integer leaves leave this way
+  auto after = std::make_shared<State>(state);  // integer leaves leave this way
   const std::vector<Var> outputs =
       checkpoint(tape, inputs,
                  // The caller's layout may be gone by the backward pass.
-                 [&block, context, layout = std::make_shared<const Layout>(context.layout),
-                  before = std::pair(mixer, channel), after, put](Tape& inner, const std::vector<Var>& in) {
-                   State first = before.first, second = before.second;
-                   put(in, first, second);
+                 [&block, line, context, layout = std::make_shared<const Layout>(context.layout), before = state, after,
+                  put](Tape& inner, const std::vector<Var>& in) {
+                   State inside_state = before;
+                   put(in, inside_state);
                    Carry handed{.first_values = in[1]};
                    const Context inside{.layout = *layout,
                                         .training = context.training,
@@ -196,15 +192,14 @@ Var Stack::run_block(Tape& tape, std::size_t layer, const Var& x, const Context&
                                         .step = context.step,
                                         .dropout = context.dropout,
                                         .carry = &handed};
-                   std::vector<Var> out{block.forward(inner, in[0], inside, first, second)};
+                   std::vector<Var> out{block.forward(inner, line, in[0], inside, inside_state)};
                    out.push_back(handed.first_values);
-                   for (const State* s : {&first, &second})
-                     for (const StateLeaf& leaf : s->leaves()) out.push_back(leaf.value);
-                   *after = {first.detached(), second.detached()};
+                   for (const StateLeaf& leaf : inside_state.leaves()) out.push_back(leaf.value);
+                   *after = inside_state.detached();
                    return out;
                  });
-  mixer = after->first, channel = after->second;
-  put(outputs, mixer, channel);
+  state = *after;
+  put(outputs, state);
   carry.first_values = outputs[1];
   return outputs[0];
 }
@@ -220,7 +215,9 @@ Var Stack::forward(Tape& tape, const Var& rows, const Context& context, ModelSta
     if (context.training && layer_dropout_ > 0 &&
         Rng(context.seed, context.step, kLayerSite).uniform(layer) < layer_dropout_)
       continue;
-    x = run_block(tape, layer, x, inside, state, carry);
+    for (Index line = 0; line < blocks_[layer].lines(); ++line)
+      x = run_line(tape, blocks_[layer], line, x, inside, state.layers[2 * layer + static_cast<std::size_t>(line)],
+                   carry);
   }
   return has_final_norm() ? norm_(tape, x) : x;
 }

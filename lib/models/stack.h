@@ -42,8 +42,9 @@ class Stack {
  private:
   bool has_final_norm() const { return final_norm_ != "none"; }
   Var add_positions_to(Tape& tape, const Var& rows, const Layout& layout, ModelState& state) const;
-  Var run_block(Tape& tape, std::size_t layer, const Var& x, const Context& context, ModelState& state,
-                Carry& carry) const;
+  /// A line of a block; its activations are kept, or made again for the backward pass.
+  Var run_line(Tape& tape, const Block& block, Index line, const Var& x, const Context& context, State& state,
+               Carry& carry) const;
 
   Index dim_;
   std::string position_kind_, final_norm_;

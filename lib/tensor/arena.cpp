@@ -13,7 +13,7 @@
 namespace quipu::arena {
 namespace {
 
-constexpr std::size_t kRegionBytes = std::size_t{32} << 20;
+constexpr std::size_t kRegionBytes = std::size_t{4} << 20;
 constexpr std::size_t kMostBytes = std::size_t{1} << 62;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
@@ -111,17 +111,55 @@ class Arena {
   void add_region(std::size_t bytes) {
     if (bytes > kRegionBytes) drop_free_regions();
     const std::size_t wanted = std::max(kRegionBytes, (bytes + kHugePage - 1) / kHugePage * kHugePage);
-    void* const memory = mmap(nullptr, wanted + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (wanted == kRegionBytes && lowest_ != nullptr && extend_down()) return;
+    void* const memory = map(nullptr, wanted + kHugePage);
     if (memory == MAP_FAILED) refuse(wanted);
-    const auto address = reinterpret_cast<std::uintptr_t>(memory);
-    char* const start = static_cast<char*>(memory) + (kHugePage - address % kHugePage) % kHugePage;
-    madvise(start, wanted, MADV_HUGEPAGE);  // a wish: without huge pages all works, slower
-    blocks_.emplace(start, Block{wanted, true, true});
-    free_.emplace(wanted, start);
-    usage_.reserved += wanted;
+    const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(memory) % kHugePage) % kHugePage;
+    char* const start = static_cast<char*>(memory) + before;
+    if (before > 0) munmap(memory, before);
+    if (before < kHugePage) munmap(start + wanted, kHugePage - before);
+    take_in(start, wanted);
+    if (wanted == kRegionBytes) lowest_ = start;
+  }
+
+  /// A region of the usual size right below the last one, where the system has that place, so that what is free at the
+  /// border serves as one block.
+  bool extend_down() {
+    char* const start = lowest_ - kRegionBytes;
+    void* const memory = map(start, kRegionBytes);
+    if (memory == MAP_FAILED) return false;
+    if (memory != start) {
+      munmap(memory, kRegionBytes);
+      return false;
+    }
+    take_in(start, kRegionBytes);
+    const auto above = blocks_.find(lowest_);
+    lowest_ = start;
+    if (above == blocks_.end()) return true;  // given back meanwhile
+    above->second.region_start = false;
+    if (!above->second.free) return true;
+    const auto joined = std::prev(above);
+    free_.erase({above->second.bytes, above->first});
+    free_.erase({joined->second.bytes, joined->first});
+    joined->second.bytes += above->second.bytes;
+    blocks_.erase(above);
+    free_.emplace(joined->second.bytes, joined->first);
+    return true;
+  }
+
+  static void* map(void* place, std::size_t bytes) {
+    return mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
+
+  void take_in(char* start, std::size_t bytes) {
+    madvise(start, bytes, MADV_HUGEPAGE);  // a wish: without huge pages all works, slower
+    blocks_.emplace(start, Block{bytes, true, true});
+    free_.emplace(bytes, start);
+    usage_.reserved += bytes;
   }
 
   std::mutex mutex_;
+  char* lowest_ = nullptr;                        // the last region of the usual size
   std::map<char*, Block> blocks_;                 // by address
   std::set<std::pair<std::size_t, char*>> free_;  // by size, then address
   Usage usage_{};

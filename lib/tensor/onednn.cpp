@@ -2,6 +2,7 @@
 
 #if defined(QUIPU_ONEDNN) && !defined(QUIPU_DOUBLE)
 
+#include <malloc.h>
 #include <omp.h>
 
 #include <dnnl.hpp>
@@ -13,8 +14,20 @@ namespace {
 
 using dnnl::memory;
 
+/// Products take room to rearrange their factors from malloc and return it, a megabyte or two each time. By its own
+/// rules malloc then hands that to the system and gets it back as fresh pages; told so, it keeps a few of them.
+void keep_room() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 8 << 20);
+  mallopt(M_TRIM_THRESHOLD, 8 << 20);
+#endif
+}
+
 const dnnl::engine& cpu() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine engine = [] {
+    keep_room();
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 
