@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/log.h"
 #include "cli/progress.h"
@@ -77,7 +78,9 @@ class Run {
   }
 
   Status run_questions(TextReader&& reader, Time start) {
-    const RecallLines lines = read_recall_lines(reader);
+    RecallLines lines = read_recall_lines(reader);
+    if (o_.max_examples > 0 && std::cmp_less(o_.max_examples, lines.lines.size()))
+      lines.lines.resize(static_cast<std::size_t>(o_.max_examples));
     const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(file_.facts().tokenizer);
     const bool choices = lines.kind == LineKind::choices, blanks = choices && have_blanks(lines);
     subject_.data = lines.name;

@@ -77,6 +77,8 @@ gzip -k choices.jsonl
 status 0 "$bench" run bytes.h5 choices.jsonl.gz --json
 [ "$(key n)" = 2 ] && [ "$(key task)" = '"multiple choice"' ] && above "$(key chance)" 0.41 || fail "$(cat out)"
 mv out gzipped
+status 0 "$bench" run bytes.h5 choices.jsonl --json --max-examples 1
+said '"n":1,' out
 status 0 "$bench" run bytes.h5 choices.jsonl --json
 [ "$(key accuracy)$(key task_digest)" = "$(key accuracy gzipped)$(key task_digest gzipped)" ] || fail "gzip: $(cat out)"
 echo '{"context": "The line says 4.", "question": "What does it say?", "answers": ["4", "four"]}' >answers.jsonl
