@@ -27,7 +27,8 @@ struct ParameterTraits {
   bool trainable = true;  ///< false: a buffer (random features, frozen keys); saved, never changed
   bool decay = true;      ///< takes part in weight decay
   double lr_scale = 1;
-  bool matrix = false;  ///< used as a `Weight` alone, so that it may be stored in another number format
+  bool by_position = false;  ///< a row for each position, of which a token reads its own or those up to its own
+  bool matrix = false;       ///< used as a `Weight` alone, so that it may be stored in another number format
 };
 
 /// A named array of a model: its shape, how it starts and how it is trained. The numbers live in the flat arrays of the

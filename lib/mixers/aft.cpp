@@ -36,8 +36,8 @@ class Aft final : public Mixer {
     }
     const bool bias = options.flag("bias", false, "the projections have biases");
     for (Linear* map : {&q_, &k_, &v_, &o_}) *map = Linear(dim_, dim_, normal(0.02), bias);
-    for (Parameter* factor : {&u_, &w_}) *factor = Parameter({length_, rank_}, normal(0.1));
-    if (rank_ == 0) w_ = Parameter({length_, length_}, normal(0.01));
+    for (Parameter* factor : {&u_, &w_}) *factor = Parameter({length_, rank_}, normal(0.1), {.by_position = true});
+    if (rank_ == 0) w_ = Parameter({length_, length_}, normal(0.01), {.by_position = true});
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {

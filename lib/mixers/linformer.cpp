@@ -36,8 +36,8 @@ class Linformer final : public Mixer {
     if (!shared_) v_ = Linear(dim_, dim_, normal(0.02));
     o_ = Linear(dim_, dim_, normal(0.02), true);
     const double bound = 1 / std::sqrt(static_cast<double>(slots_));
-    key_rows_ = Parameter({length_, slots_}, uniform(bound));
-    if (!shared_) value_rows_ = Parameter({length_, slots_}, uniform(bound));
+    key_rows_ = Parameter({length_, slots_}, uniform(bound), {.by_position = true});
+    if (!shared_) value_rows_ = Parameter({length_, slots_}, uniform(bound), {.by_position = true});
   }
 
   Var forward(Tape& tape, const Var& x, const Context& context, State& state) const override {

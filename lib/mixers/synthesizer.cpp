@@ -36,7 +36,7 @@ class Synthesizer final : public Mixer {
     if (fixed && kind_ == Kind::dense) throw UsageError("--set fixed=true: there is no table with variant=dense");
     v_ = Linear(dim_, dim_, normal(0.02));
     o_ = Linear(dim_, dim_, normal(0.02));
-    const ParameterTraits traits{!fixed, !fixed, 1};
+    const ParameterTraits traits{.trainable = !fixed, .decay = !fixed, .by_position = true};
     if (kind_ == Kind::random) table_ = Parameter({heads_, length_, length_}, normal(1), traits);
     if (kind_ == Kind::factorized) {
       const Initializer start = normal(std::pow(static_cast<double>(key_), -0.25));  // logits of deviation 1
@@ -46,7 +46,7 @@ class Synthesizer final : public Mixer {
     if (kind_ == Kind::dense) {
       key_ = width_;
       hidden_ = Linear(dim_, dim_, xavier_uniform(width_, dim_), true);
-      keys_ = Parameter({heads_, length_, key_}, xavier_uniform(length_, key_));
+      keys_ = Parameter({heads_, length_, key_}, xavier_uniform(length_, key_), {.by_position = true});
       bias_ = undecayed({heads_, length_}, constant(0));
     }
   }

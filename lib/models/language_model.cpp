@@ -86,7 +86,8 @@ Index LanguageModel::matrix_parameters() const {
   Index count = 0;
   for (const auto* entries : {&parameters_->trainable(), &parameters_->packed()})
     for (const auto& entry : *entries)
-      if (entry.parameter->traits().trainable && entry.parameter->shape().rank() >= 2 && !is_table(entry.name))
+      if (const ParameterTraits& traits = entry.parameter->traits();
+          traits.trainable && !traits.by_position && entry.parameter->shape().rank() >= 2 && !is_table(entry.name))
         count += entry.parameter->shape().count();
   return count + (config_.head == "tied" ? config_.vocab * config_.dim : 0);
 }

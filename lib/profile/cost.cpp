@@ -37,7 +37,7 @@ double weight_bytes(const LanguageModel& model, bool head) {
   const bool tied = model.config().head == "tied";
   double bytes = 0;
   for (const auto& [name, parameter, begin, end] : model.parameters().all()) {
-    if (name == "positions.weight" || name == "memory.weight") continue;
+    if (name == "positions.weight" || name == "memory.weight" || parameter->traits().by_position) continue;
     if (name == "embedding.weight" && !(head && tied)) continue;
     if (name.starts_with("head.") && !head) continue;
     bytes += parameter->is_packed() ? static_cast<double>(parameter->packed().bytes().size())

@@ -50,6 +50,17 @@ TEST_CASE("cost: gated slots, counted by hand, are the same at every length") {
   }
 }
 
+TEST_CASE("cost: a table over positions is not multiplied with") {
+  ModelConfig config = small("synthesizer");
+  for (const Index length : {8, 800}) {
+    config.length = length;
+    const LanguageModel model(config, false);
+    // v and o; every past value once, weighted.
+    CHECK(token_cost(model, ProfileMode::decode, 4, 1).flops == 2 * (2 * 2 * 64 + kHead + 2 * (5 * 8)));
+    CHECK(weight_bytes(model, false) < 4 * (2 * 2 * 64 + 100));
+  }
+}
+
 TEST_CASE("cost: a tied head is read once, where logits are made") {
   ModelConfig config = small("attention");
   config.head = "tied";
