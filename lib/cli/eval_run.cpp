@@ -1,10 +1,10 @@
 #include "cli/eval_run.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/log.h"
 #include "base/output.h"
+#include "base/stopwatch.h"
 #include "cli/eval_report.h"
 #include "cli/progress.h"
 #include "text/text_reader.h"
@@ -114,13 +114,13 @@ void Run::report(const EvalResult& result) const {
 }
 
 Status Run::operator()() {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   auto input = std::make_shared<InputFile>(o_.data);
   const bool is_dataset = input->is_hdf5();
   if (!is_dataset && !o_.split.empty())
     throw UsageError("--split {}: {} is a text, which has no splits; leave it out", o_.split, input->name());
   const EvalResult result = is_dataset ? evaluate_dataset(Dataset(std::move(*input))) : evaluate_text(std::move(input));
-  subject_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  subject_.wall_s = watch.seconds();
   if (result.tokens == 0 && !o_.per_line)
     throw InputError(
         "{}: holds {} tokens, each the first of its document, and those have no context; give a longer "

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "base/stopwatch.h"
 #include "cli/console.h"
 #include "cli/human.h"
 
@@ -61,9 +61,7 @@ ProgressView console_progress() {
   view.quiet = console_is_quiet();
   view.terminal = console_is_terminal();
   view.width = console_width();
-  view.now_s = [] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  };
+  view.now_s = [watch = Stopwatch()] { return watch.seconds(); };
   view.set_bar = set_console_bar;
   view.write_line = console_line;
   return view;

@@ -1,10 +1,10 @@
 #include "cli/recall_run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "cli/progress.h"
 #include "cli/recall_report.h"
 #include "text/text_reader.h"
@@ -49,7 +49,7 @@ class Run {
   Run(const RecallRunOptions& o, const Common& common) : o_(o), common_(common), file_(o.model) {}
 
   Status operator()() {
-    const auto start = std::chrono::steady_clock::now();
+    watch_ = {};
     model_ = load_model(file_);
     subject_.model = file_.name();
     subject_.mixer =
@@ -58,26 +58,24 @@ class Run {
     InputFile input(o_.task);
     subject_.task.seed = common_.seed;
     const bool is_dataset = input.is_hdf5();
-    return is_dataset ? run_dataset(Dataset(std::move(input)), start)
-                      : run_questions(TextReader(std::make_shared<InputFile>(std::move(input))), start);
+    return is_dataset ? run_dataset(Dataset(std::move(input)))
+                      : run_questions(TextReader(std::make_shared<InputFile>(std::move(input))));
   }
 
  private:
-  using Time = std::chrono::steady_clock::time_point;
-
-  void finish(Time start, Index longest) {
+  void finish(Index longest) {
     subject_.state_bytes = model_->state_bytes(longest);
-    subject_.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    subject_.wall_s = watch_.seconds();
   }
 
-  Status run_dataset(const Dataset& data, Time start) {
+  Status run_dataset(const Dataset& data) {
     const RecallResult result = score(data);
-    finish(start, result.longest);
+    finish(result.longest);
     common_.json ? print_json(recall_report_json(subject_, result)) : print_text(recall_report_text(subject_, result));
     return gate(accuracy_of(subject_, result));
   }
 
-  Status run_questions(TextReader&& reader, Time start) {
+  Status run_questions(TextReader&& reader) {
     RecallLines lines = read_recall_lines(reader);
     if (o_.max_examples > 0 && std::cmp_less(o_.max_examples, lines.lines.size()))
       lines.lines.resize(static_cast<std::size_t>(o_.max_examples));
@@ -98,7 +96,7 @@ class Run {
         .on_progress = [&](Index done) { progress.update(static_cast<double>(done)); }};
     const QuestionResult result = score_questions(*model_, *tokenizer, lines, options);
     progress.finish();
-    finish(start, result.longest);
+    finish(result.longest);
     common_.json ? print_json(question_report_json(subject_, lines.kind, options.prompt, result))
                  : print_text(question_report_text(subject_, lines.kind, options.prompt, result));
     return gate(result.accuracy(lines.kind));
@@ -169,6 +167,7 @@ class Run {
   std::unique_ptr<LanguageModel> model_;
   std::unique_ptr<RecallTask> task_;
   RecallSubject subject_;
+  Stopwatch watch_;
 };
 
 }  // namespace

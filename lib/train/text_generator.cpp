@@ -1,11 +1,11 @@
 #include "train/text_generator.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "base/stop.h"
+#include "base/stopwatch.h"
 #include "text/text_reader.h"
 #include "train/stop_text.h"
 #include "train/stream_file.h"
@@ -13,10 +13,7 @@
 namespace quipu {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::size_t kBlockBytes = 1 << 14;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 std::vector<std::int32_t> start_tokens(const Tokenizer& tokenizer) {
   if (const auto end = tokenizer.end_of_document()) return {*end};
@@ -100,7 +97,7 @@ std::int64_t TextGenerator::read_tokens(std::span<const std::int32_t> tokens, co
 
 TextOutcome TextGenerator::read(const TextSource& source, const TextSink& echo, const ReadMarks& marks) {
   TextOutcome outcome;
-  const auto start = Clock::now();
+  const Stopwatch watch;
   open_before_ = open_text();
   std::string text;  // not yet encoded
   std::vector<std::int32_t> tokens;
@@ -121,7 +118,7 @@ TextOutcome TextGenerator::read(const TextSource& source, const TextSink& echo, 
   generator_.end_piece();
   open_before_.reset();
   if (stop_requested()) outcome.end = TextEnd::stop_request;
-  outcome.seconds = seconds_since(start);
+  outcome.seconds = watch.seconds();
   return outcome;
 }
 
@@ -130,7 +127,7 @@ TextOutcome TextGenerator::generate(const TextOptions& options, const TextSink& 
   StopText stop(options.stops);
   const auto end_of_document = tokenizer_.end_of_document();
   if (generator_.tokens() == 0 && options.tokens > 0) generator_.read(start_tokens(tokenizer_));
-  const auto start = Clock::now();
+  const Stopwatch watch;
   std::string bytes;
   while (made.end == TextEnd::tokens && made.tokens < options.tokens) {
     if (stop_requested()) {
@@ -149,7 +146,7 @@ TextOutcome TextGenerator::generate(const TextOptions& options, const TextSink& 
     if (stop.found()) made.end = TextEnd::stop_text;
   }
   show(stop.flush(), sink);
-  made.seconds = seconds_since(start);
+  made.seconds = watch.seconds();
   return made;
 }
 

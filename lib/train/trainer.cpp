@@ -1,6 +1,5 @@
 #include "train/trainer.h"
 
-#include <chrono>
 #include <cmath>
 #include <numbers>
 
@@ -13,12 +12,10 @@ namespace {
 
 constexpr double kSaveEvery_s = 600;
 
-double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 }  // namespace
 
 TrainSummary Trainer::run(const TrainObserver& observer) {
-  started_s_ = saved_s_ = now_s();
+  since_start_ = since_save_ = {};
   training_s_ = 0;
   training_tokens_ = 0;
   TrainingLog log(options_.log, progress_.logged);
@@ -30,14 +27,14 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
   while (true) {
     if (!finish_step(log, observer)) stopped = true;
     if (stopped || is_finished()) break;
-    const double begin_s = now_s();
+    const Stopwatch step;
     const std::optional<StepResult> result =
         must_stop() ? std::nullopt : train_step.run(progress_.step, batcher_at(progress_.step), carried_);
     if (!result) {
       stopped = true;
       break;
     }
-    recent_step_s_ = now_s() - begin_s;
+    recent_step_s_ = step.seconds();
     training_s_ += recent_step_s_;
     training_tokens_ += result->tokens;
     account(*result);
@@ -74,7 +71,7 @@ bool Trainer::finish_step(TrainingLog& log, const TrainObserver& observer) {
   if (evaluates && progress_.evaluated != step && !evaluate()) return false;
   if ((evaluates || is_due(options_.log_every)) && progress_.logged != step) write_line(log, observer);
   const bool by_step = is_due(options_.save_every > 0 ? options_.save_every : options_.eval_every);
-  const bool by_time = options_.save_every == 0 && now_s() - saved_s_ > kSaveEvery_s;
+  const bool by_time = options_.save_every == 0 && since_save_.seconds() > kSaveEvery_s;
   if ((by_step || by_time) && saved_step_ != step && files_.is_file()) {
     save();
     if (by_step) files_.keep_step(step);
@@ -132,15 +129,15 @@ void Trainer::write_line(TrainingLog& log, const TrainObserver& observer) {
 }
 
 void Trainer::save() {
-  const double begin_s = now_s();
+  const Stopwatch saving;
   if (const std::string weight = first_bad_parameter(*model_); !weight.empty())
     throw NumericError("step {}: the weight {} is not finite, so {} stays as it was; lower --lr or lengthen --warmup",
                        progress_.step, weight, options_.output);
   save_model(options_.output, facts(), model_->parameters(), optimizer_.get(),
              options_.carry_state ? &carried_ : nullptr);
   saved_step_ = progress_.step;
-  saved_s_ = now_s();
-  save_took_s_ = saved_s_ - begin_s;
+  save_took_s_ = saving.seconds();
+  since_save_ = {};
 }
 
 TrainSummary Trainer::summary(bool stopped) const {
@@ -159,7 +156,7 @@ TrainSummary Trainer::summary(bool stopped) const {
   if (s.best_valid_nats && valid_ != nullptr && valid_->bytes() > 0)
     s.best_bits_per_byte = *s.best_valid_nats / std::numbers::ln2 * static_cast<double>(valid_->tokens()) /
                            static_cast<double>(valid_->bytes());
-  s.wall_s = now_s() - started_s_;
+  s.wall_s = since_start_.seconds();
   s.last = options_.output;
   if (s.best_valid_nats && files_.is_file()) s.best = files_.best();
   return s;

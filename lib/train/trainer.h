@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/lock_file.h"
+#include "base/stopwatch.h"
 #include "store/dataset_file.h"
 #include "train/checkpoint_keeper.h"
 #include "train/memory_estimate.h"
@@ -104,7 +105,8 @@ class Trainer {
   std::string resumed_from_;
 
   Index saved_step_ = -1;
-  double started_s_ = 0, saved_s_ = 0, save_took_s_ = 0;
+  Stopwatch since_start_, since_save_;
+  double save_took_s_ = 0;
   double training_s_ = 0;      // since the last line
   Index training_tokens_ = 0;  // since the last line
   double recent_step_s_ = 0;
