@@ -47,11 +47,13 @@ std::string log2_range(const char* axis, double low, double high) {
     tics += fmt::format("{}{} {:.17g}", tics.empty() ? "" : ", ", quoted(power_of_two(exponent)),
                         std::ldexp(1.0, exponent));
   return fmt::format("set logscale {0} 2\nset {0}range [{1:.17g}:{2:.17g}]\nset {0}tics ({3})\n", axis,
-                     std::ldexp(1.0, first), std::ldexp(1.0, last), tics);
+                     std::ldexp(1.0, first), 1.001 * std::ldexp(1.0, last), tics);  // past the last tic, else not shown
 }
 
 std::string axis_script(const char* name, const PlotAxis& axis, double low, double high) {
   std::string script = fmt::format("set {}label {}\n", name, quoted(axis.label));
+  if (std::isfinite(axis.low) && std::isfinite(axis.high))
+    script += fmt::format("set {}range [{:.17g}:{:.17g}]\n", name, axis.low, axis.high);
   if (axis.scale == AxisScale::log2) script += log2_range(name, low, high);
   if (axis.scale == AxisScale::log10) script += fmt::format("set logscale {0} 10\nset format {0} '%g'\n", name);
   return script;
@@ -124,7 +126,7 @@ PanelScript panel_script(const Plot& plot, const std::string& blocks) {
   }
   if (drawn.empty()) return script;
   script.drawn = (plot.title.empty() ? "unset title\n" : "set title " + quoted(plot.title) + "\n") +
-                 (has_key ? "set key top right noopaque\n" : "set key off\n") +
+                 (has_key ? "set key below noopaque\n" : "set key off\n") +
                  axis_script("x", plot.x, x.low, x.high) + axis_script("y", plot.y, y.low, y.high) + drawn + "\n";
   return script;
 }

@@ -10,9 +10,11 @@ namespace quipu {
 enum class AxisScale { linear, log2, log10 };
 
 /// label: with its unit, as in "time (s)". Labels and names are shown as they are, whatever they hold.
+/// low, high: the ends of a linear axis; NaN: as the values have it.
 struct PlotAxis {
   std::string label;
   AxisScale scale = AxisScale::linear;
+  double low = std::numeric_limits<double>::quiet_NaN(), high = low;
 };
 
 /// error: half the length of the bar through the point; NaN: none. A point that is not finite, or not above 0 on an

@@ -76,6 +76,18 @@ std::string state_line(const SweepGrid& grid, const SweepPoint& p) {
   return fmt::format("{}, width {}", p.mixer, p.dim);
 }
 
+/// The line that a point stands on against the width: its mixer's, with those settings that the mixer's other points do
+/// not all have.
+std::string width_line(const SweepGrid& grid, const SweepPoint& p) {
+  std::string line = p.mixer;
+  for (const std::string& setting : p.set)
+    if (std::ranges::any_of(grid.points, [&](const SweepPoint& other) {
+          return other.mixer == p.mixer && std::ranges::find(other.set, setting) == other.set.end();
+        }))
+      line += " " + setting;
+  return line;
+}
+
 /// A line for each name; points in the order of x.
 void add_point(Plot& plot, const std::string& name, const PlotPoint& point) {
   auto series = std::ranges::find(plot.series, name, &PlotSeries::name);
@@ -231,7 +243,7 @@ Json summary_json(const SweepPlan& plan, const PointSummary& s) {
 PlotSheet recall_plot(const SweepPlan& plan, const std::vector<PointSummary>& points) {
   PlotSheet sheet{.panels = {}, .columns = 2};
   const PlotAxis state{"state (bytes)", AxisScale::log2}, width{"width", AxisScale::log2};
-  const PlotAxis accuracy{"accuracy on the test split (mean over seeds)", AxisScale::linear};
+  const PlotAxis accuracy{"accuracy on the test split (mean over seeds)", AxisScale::linear, 0, 1};
   for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
     Plot by_state, by_width;
     by_state.x = state, by_width.x = width;
@@ -244,7 +256,7 @@ PlotSheet recall_plot(const SweepPlan& plan, const std::vector<PointSummary>& po
       if (p.task != task) continue;
       const std::string suffix = layers.size() > 1 ? fmt::format(", {} layers", p.layers) : "";
       add_point(by_state, state_line(plan.grid, p) + suffix, {static_cast<double>(s.state_bytes), s.mean, s.deviation});
-      add_point(by_width, mixer_text(p) + suffix, {static_cast<double>(p.dim), s.mean, s.deviation});
+      add_point(by_width, width_line(plan.grid, p) + suffix, {static_cast<double>(p.dim), s.mean, s.deviation});
     }
     sheet.panels.push_back(std::move(by_state));
     sheet.panels.push_back(std::move(by_width));

@@ -70,7 +70,7 @@ TEST_CASE("plot: the script has every point that can be shown, and none that can
   CHECK(script.find("\n64 3.5 3.3999999999999999 3.6") != std::string::npos);
   CHECK(script.find("\n1 5 NaN NaN\n") != std::string::npos);
   CHECK(script.find("\n100000 ") == std::string::npos);
-  CHECK(script.find("set xrange [1:131072]") != std::string::npos);
+  CHECK(script.find("set xrange [1:131203.07") != std::string::npos);
   CHECK(script.find("'64Ki' 65536") != std::string::npos);
   CHECK(script.find("$series0 using 1:3:(0):($4-$3) with vectors") != std::string::npos);
   CHECK(script.find("$series1 using 1:3") == std::string::npos);
