@@ -126,8 +126,8 @@ PanelScript panel_script(const Plot& plot, const std::string& blocks) {
   }
   if (drawn.empty()) return script;
   script.drawn = (plot.title.empty() ? "unset title\n" : "set title " + quoted(plot.title) + "\n") +
-                 (has_key ? "set key below noopaque\n" : "set key off\n") +
-                 axis_script("x", plot.x, x.low, x.high) + axis_script("y", plot.y, y.low, y.high) + drawn + "\n";
+                 (has_key ? "set key below noopaque\n" : "set key off\n") + axis_script("x", plot.x, x.low, x.high) +
+                 axis_script("y", plot.y, y.low, y.high) + drawn + "\n";
   return script;
 }
 
