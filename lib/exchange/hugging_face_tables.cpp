@@ -226,32 +226,28 @@ Architecture gsa() {
              {{"gsa.conv_bias", "false"}});
 }
 
+/// What GLA and RetNet say alike: heads whose keys and values have widths of their own, and an output gate.
+Keys expanded_heads(const std::string& mixer, const char* heads, const char* keys, const char* values) {
+  return Keys{head_count(heads),
+              {"num_kv_heads", kConstant, "", "null"},
+              {"expand_k", kReal, mixer + ".expand_k", keys},
+              {"expand_v", kReal, mixer + ".expand_v", values},
+              {"feature_map", kConstant, "", "null"},
+              {"use_output_gate", kConstant, "", "true"},
+              head_norm(mixer)} +
+         short_conv(mixer, "false");
+}
+
 Architecture gla() {
   return fla("gla", "GLAForCausalLM", "gla", 4, 4,
-             Keys{head_count("4"),
-                  {"num_kv_heads", kConstant, "", "null"},
-                  {"expand_k", kReal, "gla.expand_k", "0.5"},
-                  {"expand_v", kReal, "gla.expand_v", "1.0"},
-                  {"feature_map", kConstant, "", "null"},
-                  {"clamp_min", kConstant, "", "null"},
-                  {"use_output_gate", kConstant, "", "true"},
-                  {"use_gk", kConstant, "", "true"},
-                  {"use_gv", kConstant, "", "false"},
-                  head_norm("gla")} +
-                 short_conv("gla", "false"),
+             expanded_heads("gla", "4", "0.5", "1.0") + Keys{{"clamp_min", kConstant, "", "null"},
+                                                             {"use_gk", kConstant, "", "true"},
+                                                             {"use_gv", kConstant, "", "false"}},
              {{"gla.gate_low_rank_dim", "16"}, {"gla.gate_logit_normalizer", "16"}});
 }
 
 Architecture retnet() {
-  return fla("retnet", "RetNetForCausalLM", "retnet", 8, 2,
-             Keys{head_count("8"),
-                  {"num_kv_heads", kConstant, "", "null"},
-                  {"expand_k", kReal, "retnet.expand_k", "1.0"},
-                  {"expand_v", kReal, "retnet.expand_v", "2.0"},
-                  {"feature_map", kConstant, "", "null"},
-                  {"use_output_gate", kConstant, "", "true"},
-                  head_norm("retnet")} +
-                 short_conv("retnet", "false"),
+  return fla("retnet", "RetNetForCausalLM", "retnet", 8, 2, expanded_heads("retnet", "8", "1.0", "2.0"),
              {{"retnet.variant", "fla"}});
 }
 
