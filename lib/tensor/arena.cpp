@@ -54,8 +54,26 @@ class Arena {
 
   void release(void* pointer) noexcept {
     const std::lock_guard lock(mutex_);
-    auto block = blocks_.find(static_cast<char*>(pointer));
+    const auto block = blocks_.find(static_cast<char*>(pointer));
     usage_.in_use -= block->second.bytes;
+    put_back(block);
+  }
+
+  Usage usage() {
+    const std::lock_guard lock(mutex_);
+    return usage_;
+  }
+
+  void reset_high_water() {
+    const std::lock_guard lock(mutex_);
+    usage_.high_water = usage_.in_use;
+  }
+
+ private:
+  using Place = std::map<char*, Block>::iterator;
+
+  /// Makes a block free, one with its free neighbours in the region.
+  void put_back(Place block) {
     if (const auto next = std::next(block); joins(next)) {
       free_.erase({next->second.bytes, next->first});
       block->second.bytes += next->second.bytes;
@@ -73,20 +91,7 @@ class Arena {
     free_.emplace(block->second.bytes, block->first);
   }
 
-  Usage usage() {
-    const std::lock_guard lock(mutex_);
-    return usage_;
-  }
-
-  void reset_high_water() {
-    const std::lock_guard lock(mutex_);
-    usage_.high_water = usage_.in_use;
-  }
-
- private:
-  bool joins(std::map<char*, Block>::iterator next) const {
-    return next != blocks_.end() && next->second.free && !next->second.region_start;
-  }
+  bool joins(Place next) const { return next != blocks_.end() && next->second.free && !next->second.region_start; }
 
   [[noreturn]] void refuse(std::size_t bytes) const {
     throw InputError("memory: {} bytes more are not to be had ({} are in use); use a smaller model, batch or length",
@@ -132,18 +137,9 @@ class Arena {
       munmap(memory, kRegionBytes);
       return false;
     }
+    if (const auto above = blocks_.find(lowest_); above != blocks_.end()) above->second.region_start = false;
     take_in(start, kRegionBytes);
-    const auto above = blocks_.find(lowest_);
     lowest_ = start;
-    if (above == blocks_.end()) return true;  // given back meanwhile
-    above->second.region_start = false;
-    if (!above->second.free) return true;
-    const auto joined = std::prev(above);
-    free_.erase({above->second.bytes, above->first});
-    free_.erase({joined->second.bytes, joined->first});
-    joined->second.bytes += above->second.bytes;
-    blocks_.erase(above);
-    free_.emplace(joined->second.bytes, joined->first);
     return true;
   }
 
@@ -153,9 +149,8 @@ class Arena {
 
   void take_in(char* start, std::size_t bytes) {
     madvise(start, bytes, MADV_HUGEPAGE);  // a wish: without huge pages all works, slower
-    blocks_.emplace(start, Block{bytes, true, true});
-    free_.emplace(bytes, start);
     usage_.reserved += bytes;
+    put_back(blocks_.emplace(start, Block{bytes, false, true}).first);
   }
 
   std::mutex mutex_;
