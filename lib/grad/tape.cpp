@@ -66,6 +66,10 @@ void Tape::backward(const Var& loss) { backward(loss, Tensor::full(loss.shape(),
 
 void Tape::backward(const std::vector<std::pair<Var, Tensor>>& seeds) {
   for (const auto& [y, seed] : seeds) add_gradient(y.gradient(), seed);
+  backward();
+}
+
+void Tape::backward() {
   while (!entries_.empty()) {
     Entry entry = std::move(entries_.back());
     entries_.pop_back();

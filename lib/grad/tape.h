@@ -108,6 +108,8 @@ class Tape {
   void backward(const Var& loss);
   /// From several outputs at once.
   void backward(const std::vector<std::pair<Var, Tensor>>& seeds);
+  /// From the gradients that outputs have by now.
+  void backward();
 
  private:
   struct Entry {

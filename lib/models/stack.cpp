@@ -170,6 +170,14 @@ Var Stack::run_line(Tape& tape, const Block& block, Index line, const Var& x, co
                     Carry& carry) const {
   if (!checkpoint_activations_ || !tape.recording()) return block.forward(tape, line, x, context, state);
 
+  // Without a state no token depends on another one. Dropout does: it goes by a row's place.
+  if (state.leaves().empty() && !(context.training && context.dropout > 0))
+    return checkpoint_rows(tape, x, [&block, line, training = context.training](Tape& inner, const Var& rows) {
+      const Layout layout = Layout::plain(1, rows.extent(1));
+      State none;
+      return block.forward(inner, line, rows, {.layout = layout, .training = training}, none);
+    });
+
   std::vector<Var> inputs{x, carry.first_values};
   for (const StateLeaf& leaf : state.leaves()) inputs.push_back(leaf.value);
   const auto put = [](const std::vector<Var>& from, State& to) {
