@@ -1,7 +1,8 @@
-// What mixing costs in training: of every mixer, the throughput of a model against the matrix products of the same
-// model alone (the projections of all layers and the head, forward and backward), measured in turn.
+// What mixing costs in training: of every mixer, the throughput of a model (forward, backward, AdamW) against the matrix
+// products of the same model alone (of all layers and the head, forward and backward), measured in turn: by the library
+// that training uses, and by OpenBLAS's sgemm.
 //
-//   mixing_cost [--dim 256 --layers 4 --heads 4 --vocab 1024 --batch 2 --length 2048 --repeats 5] [MIXER...]
+//   mixing_cost [--dim 256 --layers 4 --heads 4 --vocab 8192 --batch 8 --length 512 --repeats 5] [MIXER...]
 #include <omp.h>
 
 #include <CLI/CLI.hpp>
@@ -9,10 +10,10 @@
 #include <chrono>
 #include <vector>
 
-#include "grad/ops_linear.h"
 #include "mixers/registry.h"
 #include "models/language_model.h"
 #include "tensor/blas.h"
+#include "train/optimizer.h"
 
 using namespace quipu;
 
@@ -27,12 +28,17 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// A model, the tokens it trains on, and inputs for its products alone.
+/// A model, and the tokens it trains on.
 class Subject {
  public:
   Subject(const ModelConfig& config, Index batch)
       : model_(config, true), batch_(batch), layout_(Layout::fresh(batch, config.length)) {
-    model_.parameters().initialise(1);
+    Parameters& parameters = model_.parameters();
+    parameters.initialise(1);
+    std::vector<ParameterGroup> groups;
+    for (const auto& e : parameters.trainable())
+      groups.push_back({e.begin, e.end, e.parameter->traits().decay, e.parameter->traits().lr_scale});
+    optimizer_ = Optimizer({}, groups);
     const auto n = static_cast<std::size_t>(batch * config.length);
     const Rng rng(1, 0, 0);
     for (std::size_t i = 0; i < n; ++i)
@@ -41,29 +47,30 @@ class Subject {
 
   double model_seconds() {
     const double begin = seconds_now();
-    model_.parameters().zero_gradients();
-    Tape tape(true);
-    ModelState state = model_.initial_state(batch_);
-    const Context context{.layout = layout_, .training = true, .keep_state = false};
-    tape.backward(model_.loss(tape, model_.forward(tape, tokens_, context, state), tokens_).loss);
+    Parameters& parameters = model_.parameters();
+    parameters.zero_gradients();
+    {
+      Tape tape(true);
+      ModelState state = model_.initial_state(batch_);
+      const Context context{.layout = layout_, .training = true, .keep_state = false};
+      tape.backward(model_.loss(tape, model_.forward(tape, tokens_, context, state), tokens_).loss);
+    }
+    const GradientNorm norm = grad_norm(parameters.gradients());
+    optimizer_.step(parameters.values(), parameters.gradients(), 1e-3, clip_coefficient(norm.norm, 1));
     return seconds_now() - begin;
   }
 
-  /// All products of the model: y = x W^T, then dx = dy W and dW = dy^T x; the head with its loss.
-  double products_seconds() {
-    const double begin = seconds_now();
-    const Index rows = batch_ * layout_.length, dim = model_.config().dim;
-    model_.parameters().zero_gradients();
-    for (const auto& e : model_.parameters().trainable()) {
-      if (!is_projection(e)) continue;
-      Tape tape(true);
-      const Var x = Var::leaf(Tensor::zeros({rows, e.parameter->shape()[1]}));
-      tape.backward(linear(tape, x, e.parameter->var(), {}), Tensor::zeros({rows, e.parameter->shape()[0]}));
-    }
-    Tape tape(true);
-    const Var hidden = Var::leaf(Tensor::zeros({batch_, layout_.length, dim}));
-    tape.backward(model_.loss(tape, hidden, tokens_).loss);
-    return seconds_now() - begin;
+  /// All products of the model: y = x W^T, dx = dy W and dW = dy^T x.
+  double products_seconds(blas::Library library) {
+    const blas::Library before = blas::library();
+    blas::use(library);
+    double seconds = 0;
+    for (const auto& e : model_.parameters().trainable())
+      if (is_projection(e)) seconds += products_seconds(e.parameter->shape()[0], e.parameter->shape()[1]);
+    const ModelConfig& config = model_.config();
+    seconds += products_seconds(config.vocab, config.dim);
+    blas::use(before);
+    return seconds;
   }
 
  private:
@@ -71,7 +78,23 @@ class Subject {
     return e.parameter->shape().rank() == 2 && e.name.ends_with(".weight") && e.name.starts_with("layers.");
   }
 
+  /// Of one matrix [out,in]; a wide one meets the rows in slices, as the head does.
+  double products_seconds(Index out, Index in) const {
+    constexpr Index kWide = 4096, kSlice = 512;
+    const Index all = batch_ * layout_.length, rows = out > kWide ? std::min(all, kSlice) : all;
+    const Tensor x = Tensor::zeros({rows, in}), y = Tensor::zeros({rows, out}), w = Tensor::zeros({out, in}),
+                 dx = Tensor::zeros({rows, in}), dw = Tensor::zeros({out, in});
+    const double begin = seconds_now();
+    for (Index row = 0; row < all; row += rows) {
+      blas::multiply_bt(y.matrix(), x.matrix(), w.matrix());
+      blas::multiply(dx.matrix(), y.matrix(), w.matrix());
+      blas::multiply_at(dw.matrix(), y.matrix(), x.matrix());
+    }
+    return seconds_now() - begin;
+  }
+
   LanguageModel model_;
+  Optimizer optimizer_{{}, {}};
   Index batch_;
   Layout layout_;
   std::vector<std::int32_t> tokens_;
@@ -81,9 +104,9 @@ class Subject {
 
 int main(int argc, char** argv) {
   ModelConfig config;
-  Index batch = 2, repeats = 5;
+  Index batch = 8, repeats = 5;
   std::vector<std::string> mixers, settings;
-  config.vocab = 1024, config.length = 2048, config.heads = 4;
+  config.vocab = 8192, config.length = 512, config.heads = 4;
   CLI::App app("what mixing costs in training, against the matrix products alone");
   app.add_option("--dim", config.dim);
   app.add_option("--layers", config.layers);
@@ -100,22 +123,25 @@ int main(int argc, char** argv) {
     for (const MixerEntry& entry : registry())
       if (!entry.channel) mixers.push_back(entry.name);
 
-  fmt::print("{} threads, OpenBLAS {}, {} layers of width {}, {} heads, vocabulary {}, batch {} x {}\n\n",
-             omp_get_max_threads(), blas::kernel_name(), config.layers, config.dim, config.heads, config.vocab, batch,
-             config.length);
-  fmt::print("| mixer | training, tokens/s | products alone, tokens/s | share |\n|---|---|---|---|\n");
+  blas::use(blas::fastest_library());
+  fmt::print("{} threads, {}, {} layers of width {}, {} heads, vocabulary {}, batch {} x {}\n\n", omp_get_max_threads(),
+             blas::product_names(), config.layers, config.dim, config.heads, config.vocab, batch, config.length);
+  fmt::print("| mixer | training, tokens/s | products alone | share | by sgemm | share |\n|---|---|---|---|---|---|\n");
   const auto tokens = static_cast<double>(batch * config.length);
   for (const std::string& mixer : mixers) {
     config.mixer = mixer;
     Subject subject(config, batch);
-    subject.model_seconds(), subject.products_seconds();  // warm up
-    std::vector<double> model, products;
+    const blas::Library library = blas::library();
+    subject.model_seconds(), subject.products_seconds(library);  // warm up
+    std::vector<double> model, products, sgemm;
     for (Index i = 0; i < repeats; ++i) {
       model.push_back(subject.model_seconds());
-      products.push_back(subject.products_seconds());
+      products.push_back(subject.products_seconds(library));
+      sgemm.push_back(subject.products_seconds(blas::Library::openblas));
     }
-    fmt::print("| `{}` | {:.0f} | {:.0f} | {:.0f} % |\n", mixer, tokens / median(model), tokens / median(products),
-               100 * median(products) / median(model));
+    const double step = median(model), alone = median(products), by_sgemm = median(sgemm);
+    fmt::print("| `{}` | {:.0f} | {:.0f} | {:.0f} % | {:.0f} | {:.0f} % |\n", mixer, tokens / step, tokens / alone,
+               100 * alone / step, tokens / by_sgemm, 100 * by_sgemm / step);
     std::fflush(stdout);
   }
   return 0;

@@ -105,11 +105,12 @@ int main(int argc, char** argv) {
     loss = out.nll_sum_nats / static_cast<double>(out.tokens);
     if (step >= warmup) seconds.push_back(seconds_now() - begin);
   }
-  // What it would be if the products alone cost time: the causal half of attention, nothing for recomputation.
-  const double rate = product_rate(), ceiling = rate / (3 * model.forward_flops(config.length / 2));
   std::sort(seconds.begin(), seconds.end());
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
+  const std::size_t high_water = arena::usage().high_water;
+  // What it would be if the products alone cost time: the causal half of attention, nothing for recomputation.
+  const double rate = product_rate(), ceiling = rate / (3 * model.forward_flops(config.length / 2));
   const auto per_step = static_cast<double>(n);
   fmt::print(
       "{{\"mixer\": \"{}\", \"dim\": {}, \"layers\": {}, \"batch\": {}, \"length\": {}, \"threads\": {}, "
@@ -118,6 +119,6 @@ int main(int argc, char** argv) {
       "\"product_gflops\": {:.0f}, \"ceiling_share\": {:.3f}, \"products\": \"{}\"}}\n",
       config.mixer, config.dim, config.layers, batch, config.length, omp_get_max_threads(), parameters.count(),
       per_step / seconds.front(), per_step / seconds[seconds.size() / 2], usage.ru_maxrss * 1024,
-      arena::usage().high_water, loss, rate / 1e9, per_step / seconds[seconds.size() / 2] / ceiling,
+      high_water, loss, rate / 1e9, per_step / seconds[seconds.size() / 2] / ceiling,
       blas::product_names());
 }
