@@ -27,6 +27,9 @@ void check_request(const ProfileRequest& r) {
     throw UsageError("MODEL.h5: is missing; give a checkpoint, or mixers with --mixer");
   if (!r.model.empty() && !r.mixers.empty())
     throw UsageError("--mixer: makes models, and {} is one; give one of them", r.model);
+  if (r.shape.precision != "f32" && r.mode != "train")
+    throw UsageError("--precision {}: is of training; give --mode train, or a checkpoint whose weights are in bf16",
+                     r.shape.precision);
   if (r.model == "-") throw UsageError("-: every cell reads the model anew; give it as a file");
   const TrainRequest& s = r.shape;
   const bool shaped = s.channel_mixer || s.norm || s.norm_place || s.memory_tokens || s.memory_mask || s.memory_state ||
@@ -85,6 +88,7 @@ void add_profile_options(Command& tool, ProfileRequest& r) {
   add_count(what, "--batch", r.batch, 1, 1 << 20, "Sequences at once.");
   add_value(what, {"--time", "TIME", "Time for the repeats of a cell, such as 0.5s or 1m, after its warm-up.", "1s"},
             [&r](const std::string& text) { r.seconds = parse_duration("--time", text); });
+  add_precision_option(what, r.shape);
   add_flag(what, "--by-op", r.by_op, "Also where the time goes, by kind of operation, forward and backward.");
   add_text(
       model, "--mixer", r.mixers, "A,B,..|all",
@@ -140,7 +144,7 @@ std::vector<CellRequest> cells_of(const ProfileRequest& r, std::uint64_t seed) {
     CellRequest cell;
     cell.mixer = mixer, cell.model = r.model;
     cell.fit_context = r.model.empty() && !r.context;
-    cell.mode = mode_from_name(r.mode);
+    cell.mode = mode_from_name(r.mode), cell.bf16 = r.shape.precision == "bf16";
     cell.length = lengths.front(), cell.batch = r.batch;
     cell.seconds = r.seconds, cell.by_op = r.by_op, cell.seed = seed;
     if (r.model.empty()) cell.config = config_of(r, mixer, mixers);

@@ -11,6 +11,7 @@
 #include "profile/ceiling.h"
 #include "tensor/blas.h"
 #include "tensor/kernels.h"
+#include "tensor/linear_products.h"
 
 namespace quipu {
 namespace {
@@ -20,9 +21,12 @@ class Run {
   Run(const ProfileRequest& request, const Common& common, const std::string& command)
       : request_(request), common_(common), cells_(cells_of(request, common.seed)) {
     if (request.tsv && common.json) throw UsageError("--tsv and --json exclude each other; give one of them");
+    if (request.shape.precision == "bf16") set_linear_precision(Precision::bf16);
     if (request.plot) plot_.emplace(*request.plot);
     if (!request.output.empty()) file_.emplace(request.output);
-    profile_.products = blas::product_names(), profile_.simd_target = kernels::simd_target();
+    profile_.products = blas::product_names();
+    if (linear_precision() == Precision::bf16) profile_.products += "; linear layers in bf16";
+    profile_.simd_target = kernels::simd_target();
     profile_.provenance.commands = {command};
   }
 

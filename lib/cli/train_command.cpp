@@ -119,13 +119,6 @@ void add_reading_options(const Section& s, TrainOptions& o) {
            "End, as finished, at the first reading whose loss is below X nats per token.");
 }
 
-void add_precision_option(const Section& s, TrainRequest& r) {
-  add_choice(
-      s, "--precision", r.precision, {"f32", "bf16"},
-      "Numbers that the linear layers multiply: bf16 is faster on CPUs with instructions for it; sums, weights and "
-      "all else stay in float.");
-}
-
 void add_run_options(const Section& s, TrainRequest& r) {
   TrainOptions& o = r.train;
   add_value(s, {"-o,--output", "MODEL.h5", "The checkpoint; the best on validation is MODEL.best.h5.", ""},
@@ -143,6 +136,13 @@ void add_run_options(const Section& s, TrainRequest& r) {
 }
 
 }  // namespace
+
+void add_precision_option(const Section& s, TrainRequest& r) {
+  add_choice(
+      s, "--precision", r.precision, {"f32", "bf16"},
+      "Numbers that the linear layers multiply: bf16 is faster on CPUs with instructions for it; sums, weights and "
+      "all else stay in float.");
+}
 
 void add_train_options(Command& tool, TrainRequest& request) {
   request.train.output.clear();

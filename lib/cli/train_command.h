@@ -36,6 +36,8 @@ void add_train_options(Command& tool, TrainRequest& request);
 void add_training_options(Command& tool, TrainRequest& request);
 /// Declares those that say what a model is like beside its mixers; --preset and --set among them.
 void add_shape_options(const Section& section, TrainRequest& request);
+/// Declares --precision.
+void add_precision_option(const Section& section, TrainRequest& request);
 /// Those of add_training_options that were given, as words for the command line of `train`.
 std::vector<std::string> training_words(const Command& tool);
 

@@ -9,6 +9,7 @@
 #include "base/stopwatch.h"
 #include "tensor/blas.h"
 #include "tensor/kernels.h"
+#include "tensor/linear_products.h"
 #include "tensor/tensor.h"
 
 namespace quipu {
@@ -42,6 +43,11 @@ double product_rate() {
   const Tensor a = Tensor::full({kSide, kSide}, Real{0.5}), b = Tensor::full({kSide, kSide}, Real{0.25});
   const Tensor c({kSide, kSide});
   const double flops = 2.0 * kSide * kSide * kSide;
+  if (linear_precision() == Precision::bf16) {
+    const RoundedMatrix a16(a.matrix()), b16(b.matrix());
+    return flops /
+           least_seconds([&](Index) { onednn::multiply(c.matrix(), a16.matrix(), false, b16.matrix(), false, false); });
+  }
   return flops / least_seconds([&](Index) { blas::multiply(c.matrix(), a.matrix(), b.matrix()); });
 }
 

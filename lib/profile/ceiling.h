@@ -6,7 +6,7 @@ namespace quipu {
 /// What this machine can do with so many threads, measured.
 struct Ceiling {
   int threads = 1;
-  double flops_per_s = 0;  ///< of a large square matrix product
+  double flops_per_s = 0;  ///< of a large square matrix product, in the numbers that linear layers multiply
   double bytes_per_s = 0;  ///< of reading an array far larger than the caches
 
   /// The least seconds for so much work, where products and memory overlap, and whether memory is what bounds them.

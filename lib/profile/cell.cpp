@@ -6,6 +6,7 @@
 #include "profile/cost.h"
 #include "profile/process_memory.h"
 #include "profile/workload.h"
+#include "tensor/linear_products.h"
 #include "train/model_checkpoint.h"
 
 namespace quipu::inline QUIPU_REAL_NS {
@@ -41,6 +42,7 @@ void require_state(const LanguageModel& model, const CellRequest& request, Index
 /// False where a stop was asked for.
 bool measure(const CellRequest& request, ProfileRow& row) {
   const std::size_t idle = resident_now();
+  set_linear_precision(request.bf16 ? Precision::bf16 : Precision::f32);
   const auto model = build_model(request);
   if (row.note = why_impossible(*model, request); !row.note.empty()) return true;
   forget_peak();

@@ -19,6 +19,7 @@ struct CellRequest {
   ModelConfig config;                 ///< without a checkpoint
   bool fit_context = false;           ///< a model of fixed length is built as long as the cell needs it
   ProfileMode mode = ProfileMode::decode;
+  bool bf16 = false;  ///< linear layers are trained so
   Index length = 128, batch = 1;
   double seconds = 1;  ///< for repeats
   bool by_op = false;

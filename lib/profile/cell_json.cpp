@@ -27,6 +27,7 @@ std::string to_json(const CellRequest& r) {
               {"config", to_json(r.config)},
               {"fit_context", r.fit_context},
               {"mode", mode_name(r.mode)},
+              {"bf16", r.bf16},
               {"length", r.length},
               {"batch", r.batch},
               {"seconds", r.seconds},
@@ -45,6 +46,7 @@ CellRequest request_from_json(const std::string& text) {
     r.config = config_from_json(json.at("config").get<std::string>());
     json.at("fit_context").get_to(r.fit_context);
     r.mode = mode_from_name(json.at("mode").get<std::string>());
+    json.at("bf16").get_to(r.bf16);
     json.at("length").get_to(r.length);
     json.at("batch").get_to(r.batch);
     json.at("seconds").get_to(r.seconds);

@@ -25,6 +25,8 @@ refused 2 "--blas" "$bin/eval-ppl" onednn.h5 data.h5 --split valid --blas mkl
 # A CPU without the instructions, as oneDNN is told to see it.
 export DNNL_MAX_CPU_ISA=AVX512_CORE
 refused 2 "no bf16 instructions" "$bin/train" data.h5 -o bad.h5 "${run[@]}" --precision bf16
+measured=("$bin/profile" --mixer gsa --dim 64 --layers 1 --vocab 64 --mode train --lengths 64 --batch 2 --time 0.05s --quiet)
+refused 2 "no bf16 instructions" "${measured[@]}" --precision bf16
 unset DNNL_MAX_CPU_ISA
 case $built in *without*) echo "precision_test: passed, without bf16" && exit 0 ;; esac
 
@@ -32,6 +34,8 @@ status 0 "$bin/train" data.h5 -o bf16.h5 "${run[@]}" --precision bf16
 near "$(figure valid_loss_nats out)" "$(figure valid_loss_nats float.json)" 0.01 "the loss in bf16"
 [ "$(figure valid_loss_nats out)" != "$(figure valid_loss_nats float.json)" ] || fail "bf16 changed nothing"
 cp out bf16.json
+status 0 "${measured[@]}" --precision bf16
+said "^ceiling .*linear layers in bf16" out
 # It goes on exactly, and not in other numbers.
 run+=(--schedule constant --warmup 1)
 status 0 "$bin/train" data.h5 -o whole.h5 "${run[@]}" --precision bf16

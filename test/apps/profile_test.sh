@@ -77,6 +77,7 @@ refused 2 "MODEL.h5: is missing" "${profile[@]}"
 refused 2 "give one of them" "${profile[@]}" model.h5 --mixer gsa
 refused 2 "--mixer nothing: is unknown" "${profile[@]}" --mixer nothing
 refused 2 "--mode: \"sleep\" is not a choice" "${profile[@]}" --mixer gsa --mode sleep
+refused 2 "--precision bf16: is of training; give --mode train" "${profile[@]}" --mixer gsa --precision bf16
 refused 2 "--lengths 8:4" "${profile[@]}" --mixer gsa --lengths 8:4
 refused 2 "--threads" "${profile[@]}" --mixer gsa --threads 1,0
 refused 2 "--tsv and --json" "${profile[@]}" --mixer gsa --tsv --json

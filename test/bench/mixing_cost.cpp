@@ -1,6 +1,6 @@
-// What mixing costs in training: of every mixer, the throughput of a model (forward, backward, AdamW) against the matrix
-// products of the same model alone (of all layers and the head, forward and backward), measured in turn: by the library
-// that training uses, and by OpenBLAS's sgemm.
+// What mixing costs in training: of every mixer, the throughput of a model (forward, backward, AdamW) against the
+// matrix products of the same model alone (of all layers and the head, forward and backward), measured in turn: by the
+// library that training uses, and by OpenBLAS's sgemm.
 //
 //   mixing_cost [--dim 256 --layers 4 --heads 4 --vocab 8192 --batch 8 --length 512 --repeats 5] [MIXER...]
 #include <omp.h>

@@ -118,7 +118,6 @@ int main(int argc, char** argv) {
       "\"arena_high_water_bytes\": {}, \"loss_nats\": {:.4f}, "
       "\"product_gflops\": {:.0f}, \"ceiling_share\": {:.3f}, \"products\": \"{}\"}}\n",
       config.mixer, config.dim, config.layers, batch, config.length, omp_get_max_threads(), parameters.count(),
-      per_step / seconds.front(), per_step / seconds[seconds.size() / 2], usage.ru_maxrss * 1024,
-      high_water, loss, rate / 1e9, per_step / seconds[seconds.size() / 2] / ceiling,
-      blas::product_names());
+      per_step / seconds.front(), per_step / seconds[seconds.size() / 2], usage.ru_maxrss * 1024, high_water, loss,
+      rate / 1e9, per_step / seconds[seconds.size() / 2] / ceiling, blas::product_names());
 }

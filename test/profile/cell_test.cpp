@@ -88,8 +88,10 @@ TEST_CASE("cell: a stop ends it") {
 TEST_CASE("cell: requests and rows survive the way to another process") {
   CellRequest request = small("gsa", ProfileMode::train, 77);
   request.config.options["slots"] = "5", request.settings = {"a=b"}, request.by_op = true, request.seconds = 0.25;
+  request.bf16 = true;
   const CellRequest back = request_from_json(to_json(request));
   CHECK(back.config == request.config);
+  CHECK(back.bf16);
   CHECK(to_json(back) == to_json(request));
   ProfileRow row;
   row.mixer = "gsa", row.mode = "train", row.length = 77, row.batch = 3, row.repeats = 4;
