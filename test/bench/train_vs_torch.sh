@@ -7,7 +7,8 @@
 # Cells: attention-256 (4 layers, 4 heads), attention-512 (8 layers, 8 heads), the same in bf16 (bf16-256, bf16-512),
 # linear-256, and against loops over time: rwkv4-256, rwkv4-512, gla-256, gsa-256 (the last two at 4 x 256).
 # Sides: `tuned` is PyTorch as fast as it goes (peer_torch.sh), with our OpenBLAS kernels; `plain` as it is installed, with
-# the same kernels; `haswell` the same with AVX2 kernels.
+# the same kernels; `haswell` the same with AVX2 kernels; `naive` is tuned with a loop that slices every step out of its
+# tensors, as recurrences are usually published, where the others take all steps apart at once.
 # Prints every cell as JSON on stderr; then a table of medians and ratios, with the share of what the products alone would
 # allow at the rate of a large product, measured in the same run (`ceiling`).
 set -euo pipefail
@@ -29,11 +30,14 @@ record() {
 }
 ours() { record ours "$("$build/bench/train_speed" --steps "$steps" --warmup 1 "$@")"; }
 torch() {
-  local side=$1 variant=${1/haswell/plain} kernels=$OPENBLAS_CORETYPE
+  local side=$1 variant=$1 kernels=$OPENBLAS_CORETYPE loop=()
   shift
-  [[ $side == haswell ]] && kernels=Haswell
+  case $side in
+    haswell) variant=plain kernels=Haswell ;;
+    naive) variant=tuned loop=(--loop slices) ;;
+  esac
   local result
-  result=$(OPENBLAS_CORETYPE=$kernels "$here/peer_torch.sh" "$variant" "$@" --steps "$steps" --warmup 1 | tail -n 1)
+  result=$(OPENBLAS_CORETYPE=$kernels "$here/peer_torch.sh" "$variant" "$@" "${loop[@]}" --steps "$steps" --warmup 1 | tail -n 1)
   record "$side" "$result"
 }
 
@@ -42,7 +46,7 @@ median() { awk -v side="$1" -v c="$2" '$1==side{print $c}' "$cells" | sort -n | 
 
 table() {
   local side
-  for side in tuned plain haswell; do
+  for side in tuned naive plain haswell; do
     grep -q "^$side " "$cells" || continue
     awk -v what="$1" -v side="$side" -v a="$(median ours 2)" -v b="$(median $side 2)" -v ma="$(median ours 3)" \
       -v mb="$(median $side 3)" -v share="$(median ours 4)" 'BEGIN {
@@ -65,6 +69,7 @@ for cell in "$@"; do
     rwkv4-*) mine=(--mixer rwkv4 --channel-mixer rwkv_channel --head tied) theirs=(--model rwkv4) ;;
     gla-256 | gsa-256)
       mine=(--mixer "${cell%-*}" "${frame[@]}" --batch 4 --length 256) theirs=(--model "${cell%-*}" --batch 4 --length 256)
+      sides="tuned naive plain"
       ;;
     *) echo "train_vs_torch: $cell: no such cell; see the head of this script" >&2 && exit 2 ;;
   esac
