@@ -97,9 +97,10 @@ class InputFile {
 /// A file to write: a path, or `-` for stdout. Nothing is seen under the path until `commit`: the bytes go to a
 /// temporary file in the same folder, which is flushed to the disk and renamed, so that at any moment the path holds
 /// the old content or the new, and never a part. Symbolic links are followed to their target, whose permissions stay.
-/// Without `commit` the temporary file is removed; what a killed process left behind is removed by the next OutputFile
-/// on the same path. A target that is no regular file (a pipe, /dev/full, /dev/stdout) is written directly.
-/// Every failure is an InputError with the path and the system's reason; a closed pipe is a ClosedPipe.
+/// Without `commit` the temporary file vanishes: it has no name where the file system allows that, else what a killed
+/// process left behind is removed by the next OutputFile on the same path. A target that is no regular file (a pipe,
+/// /dev/full, /dev/stdout) is written directly. Every failure is an InputError with the path and the system's reason; a
+/// closed pipe is a ClosedPipe.
 class OutputFile {
  public:
   /// `random` allows writing and reading anywhere through `descriptor()`; a target that cannot seek is then written
@@ -127,13 +128,16 @@ class OutputFile {
  private:
   void open_direct(Descriptor target, Access access);
   void open_temporary(bool exists, unsigned mode);
+  /// Finds a name for which `make(path)` works, which returns false and sets errno where it does not.
+  template <typename F>
+  void make_temporary(F&& make);
   void copy_spool();
   void discard() noexcept;
   [[noreturn]] void fail(int error) const;
 
   std::string name_;
   std::string target_;     // the path renamed onto, links followed; empty: written directly
-  std::string temporary_;  // empty once renamed or removed
+  std::string temporary_;  // empty while it has no name, and once renamed or removed
   Descriptor file_;        // the temporary file, or the direct target
   Descriptor spool_;       // stands in for a direct target that cannot seek
 };

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
 #include <string_view>
 
 #include "base/file.h"
@@ -26,6 +27,12 @@ int own_descriptor(const std::string& path) {
     if (error == std::errc() && stop == end) return number;
   }
   return -1;
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return a != "-" && b != "-" && std::filesystem::is_regular_file(a, ignored) &&
+         std::filesystem::equivalent(a, b, ignored);
 }
 
 std::pair<std::string, std::string> split_path(const std::string& path) {

@@ -12,6 +12,9 @@ int own_descriptor(const std::string& path);
 /// descriptor of this process.
 std::string follow_links(const std::string& path);
 
+/// Whether both paths lead to one regular file; a `-` leads to none.
+bool is_same_file(const std::string& a, const std::string& b);
+
 /// The folder of a path ("." where it has none), and the name in it.
 std::pair<std::string, std::string> split_path(const std::string& path);
 

@@ -81,6 +81,9 @@ int flush_file(int descriptor) {
   return 0;
 }
 
+/// The path of an open file in /proc.
+std::string path_of(const Descriptor& file) { return fmt::format("/proc/self/fd/{}", file.get()); }
+
 }  // namespace
 
 OutputFile::OutputFile(const std::string& path, Access access) : name_(shown_path(path, "stdout")) {
@@ -118,22 +121,31 @@ void OutputFile::open_direct(Descriptor target, Access access) {
   if (access == Access::random) spool_ = make_spool();
 }
 
-void OutputFile::open_temporary(bool exists, unsigned mode) {
+template <typename F>
+void OutputFile::make_temporary(F&& make) {
   static std::atomic<unsigned> counter{0};
   const auto [folder, name] = split_path(target_);
-  if (name.empty()) throw InputError("{}: names a folder; give a file name", name_);
   const std::string prefix = temporary_prefix(name);
-  const std::lock_guard guard(temporaries_mutex());
-  remove_abandoned(folder, prefix);
   do {
     temporary_ = fmt::format("{}/{}{}.{}", folder, prefix, ::getpid(), counter++);
-    file_ = Descriptor(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  } while (!file_.is_open() && errno == EEXIST);
-  if (!file_.is_open()) {
-    const int error = errno;
-    temporary_.clear();
-    fail(error);
-  }
+    if (make(temporary_.c_str())) return;
+  } while (errno == EEXIST);
+  const int error = errno;
+  temporary_.clear();
+  fail(error);
+}
+
+void OutputFile::open_temporary(bool exists, unsigned mode) {
+  const auto [folder, name] = split_path(target_);
+  if (name.empty()) throw InputError("{}: names a folder; give a file name", name_);
+  const std::lock_guard guard(temporaries_mutex());
+  remove_abandoned(folder, temporary_prefix(name));
+  file_ = Descriptor(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
+  if (!file_.is_open() || ::access(path_of(file_).c_str(), F_OK) != 0)
+    make_temporary([this](const char* path) {
+      file_ = Descriptor(::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+      return file_.is_open();
+    });
   ::flock(file_.get(), LOCK_EX | LOCK_NB);
   if (exists && ::fchmod(file_.get(), static_cast<mode_t>(mode)) != 0) {
     const int error = errno;
@@ -165,6 +177,12 @@ void OutputFile::commit() {
   if (target_.empty()) {
     if (const int error = file_.close(); error != 0) fail(error);
     return;
+  }
+  if (temporary_.empty()) {
+    const std::lock_guard guard(temporaries_mutex());
+    make_temporary([this](const char* path) {
+      return ::linkat(AT_FDCWD, path_of(file_).c_str(), AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
+    });
   }
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
   temporary_.clear();

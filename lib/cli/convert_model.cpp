@@ -161,6 +161,7 @@ Status run_model(const ConvertModelOptions& o, const std::string& line) {
   Loaded loaded = [&] {
     if (std::filesystem::is_directory(o.input, ignored)) return load_foreign(open_tensor_source(o.input), o);
     InputFile input(o.input);
+    if (!input.is_hdf5()) refuse_input_as_output(o.output, {o.input});
     return input.is_hdf5() ? load_own(std::move(input), o)
                            : load_foreign(open_tensor_source(std::move(input), o.input), o);
   }();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/file_system.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "cli/human.h"
@@ -53,6 +54,7 @@ void add_held_out(TextDatasetSpec& spec, const std::string& name, const std::str
 Status run_text(ConvertTextOptions& o, const std::string& command) {
   TextDatasetSpec& spec = o.spec;
   refuse_terminal_output(spec.output);
+  refuse_input_as_output(spec.output, {spec.tokenizer});
   if (!o.files.empty()) add_split(spec, "train", o.files);
   add_held_out(spec, "valid", o.valid, spec.valid_share);
   add_held_out(spec, "test", o.test, spec.test_share);
@@ -86,6 +88,12 @@ Status run_text(ConvertTextOptions& o, const std::string& command) {
 void refuse_terminal_output(const std::string& output) {
   if (output == "-" && isatty(STDOUT_FILENO) == 1)
     throw UsageError("--output -: is a terminal, and the result is no text; give a file, or pipe it on");
+}
+
+void refuse_input_as_output(const std::string& output, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs)
+    if (is_same_file(input, output))
+      throw InputError("{}: is read, and the output would take its place; choose another name for the output", input);
 }
 
 void add_convert_text(Command& tool, ConvertTextOptions& o, const std::string& line) {

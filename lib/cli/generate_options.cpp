@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/console.h"
+#include "cli/convert_text.h"
 
 namespace quipu {
 
@@ -44,6 +45,7 @@ void settle(GenerateOptions& o, const Common& common) {
   if (o.prompt_file == "-") require_not_terminal("the prompt");
   if ((o.model == "-") + (o.prompt_file == "-") + (o.state_in == "-") > 1)
     throw UsageError("-: standard input brings one of model, prompt and state; give the others as files");
+  refuse_input_as_output(o.state_out, {o.model, o.prompt_file});
   if (o.state_out == "-") throw UsageError("--state-out -: standard output carries the text; give a file");
   if (o.state_every && o.state_out.empty())
     throw UsageError("--state-every {}: the files are named after that of --state-out; give --state-out FILE",

@@ -10,6 +10,7 @@
 namespace quipu {
 namespace {
 
+constexpr Index kUsualVocab = 8192;
 constexpr Index kMostTokens = Index{1} << 40;
 
 std::vector<std::string> split_at(const std::string& text, char separator) {
@@ -33,7 +34,8 @@ void check_request(const ProfileRequest& r) {
   if (r.model == "-") throw UsageError("-: every cell reads the model anew; give it as a file");
   const TrainRequest& s = r.shape;
   const bool shaped = s.channel_mixer || s.norm || s.norm_place || s.memory_tokens || s.memory_mask || s.memory_state ||
-                      s.positions || s.head || s.layers || s.dim || s.heads || !s.preset.empty() || r.context;
+                      s.positions || s.head || s.layers || s.dim || s.heads || !s.preset.empty() || r.context ||
+                      r.vocab;
   if (!r.model.empty() && shaped)
     throw UsageError("{}: is a model with a shape of its own; leave out --dim, --layers and the like, or --mixer",
                      r.model);
@@ -58,7 +60,7 @@ ModelConfig config_of(const ProfileRequest& r, const std::string& mixer, const s
   });
   config.mixer = mixer;
   std::ranges::replace(config.mixer, '+', ',');
-  config.vocab = r.vocab;
+  config.vocab = r.vocab.value_or(kUsualVocab);
   config.length = r.context.value_or(kUsualLength);
   return config;
 }
@@ -93,7 +95,7 @@ void add_profile_options(Command& tool, ProfileRequest& r) {
   add_text(
       model, "--mixer", r.mixers, "A,B,..|all",
       "Models of these token mixers with random weights; in a pattern a plus stands for its comma: 3xgsa+attention.");
-  add_count(model, "--vocab", r.vocab, 1, 1 << 24, "Tokens in the vocabulary.");
+  add_count(model, "--vocab", r.vocab, 1, 1 << 24, "Tokens in the vocabulary (default: 8192).");
   add_count(model, "--seq-len", r.context, 1, 1 << 24,
             "Context of models of fixed length (default: as long as each cell needs), and length of segments (default "
             "256).");

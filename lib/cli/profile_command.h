@@ -11,10 +11,10 @@ namespace quipu {
 
 /// What `profile` is asked for.
 struct ProfileRequest {
-  std::string model;   ///< a checkpoint; empty: --mixer
-  std::string mixers;  ///< names between commas
-  TrainRequest shape;  ///< of the models that --mixer makes: the options of a model alone
-  Index vocab = 8192;
+  std::string model;             ///< a checkpoint; empty: --mixer
+  std::string mixers;            ///< names between commas
+  TrainRequest shape;            ///< of the models that --mixer makes: the options of a model alone
+  std::optional<Index> vocab;    ///< --vocab
   std::optional<Index> context;  ///< --seq-len
 
   std::string mode = "decode";

@@ -6,6 +6,7 @@
 #include "base/stop.h"
 #include "base/threads.h"
 #include "cli/cell_process.h"
+#include "cli/convert_text.h"
 #include "cli/profile_report.h"
 #include "cli/progress.h"
 #include "profile/ceiling.h"
@@ -21,6 +22,7 @@ class Run {
   Run(const ProfileRequest& request, const Common& common, const std::string& command)
       : request_(request), common_(common), cells_(cells_of(request, common.seed)) {
     if (request.tsv && common.json) throw UsageError("--tsv and --json exclude each other; give one of them");
+    refuse_input_as_output(request.output, {request.model});
     if (request.shape.precision == "bf16") set_linear_precision(Precision::bf16);
     if (request.plot) plot_.emplace(*request.plot);
     if (!request.output.empty()) file_.emplace(request.output);
@@ -35,8 +37,10 @@ class Run {
     const bool whole = measure_all(static_cast<double>(all));
     if (!whole)
       log_note("stopped by {} after {} of {} cells, which are reported", stop_reason(), profile_.rows.size(), all);
-    report();
-    return whole ? Status::kDone : Status::kStopped;
+    const bool any = std::ranges::any_of(profile_.rows, &ProfileRow::measured);
+    report(any);
+    if (!whole) return Status::kStopped;
+    return any ? Status::kDone : Status::kFailed;
   }
 
  private:
@@ -62,10 +66,11 @@ class Run {
     return true;
   }
 
-  void report() {
-    if (file_) file_->write(profile_);
-    const bool any = std::ranges::any_of(profile_.rows, &ProfileRow::measured);
+  /// any: something was measured.
+  void report(bool any) {
+    if (file_ && any) file_->write(profile_);
     if (plot_ && any) plot_->write(profile_plots(profile_));
+    if (file_ && !any) log_warning("-o {}: nothing was measured, so nothing is written", request_.output);
     if (plot_ && !any) log_warning("--plot {}: nothing was measured, so nothing is drawn", *request_.plot);
     const Stream stream = request_.output == "-" ? Stream::kError : Stream::kOutput;
     if (common_.json) return print_json(profile_json(profile_), stream);

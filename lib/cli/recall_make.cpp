@@ -22,7 +22,8 @@ An example is a function of the task's parameters, the seed and its index. An ex
 of its tokens, so that no example can stand in two splits, also not in files of different seeds or sizes. The same
 command makes the same file, to the last byte.
 
-A story of babilong stands in one split, too, where several are asked for; where only one is, it has all stories.
+A story of babilong stands in one split, too, where several are asked for; where only one is, it has all stories. A story
+that is longer than an example is left out, and a warning says how many are.
 
 All that is made is audited before the file appears: every example is read again, its answer worked out from its tokens
 alone, and the splits are compared. The audit's line says how many examples are in two splits (overlap), how many
@@ -129,6 +130,7 @@ namespace {
 Status run_make(RecallMakeOptions& o, const Common& common) {
   RecallFileSpec& spec = o.spec;
   refuse_terminal_output(spec.output);
+  for (const auto& inputs : {o.texts, o.stories, {o.tokenizer}}) refuse_input_as_output(spec.output, inputs);
   complete_task(o, common.seed);
   Progress progress("make", "examples", static_cast<double>(spec.train + spec.valid + spec.test));
   spec.on_progress = [&](Index examples) { progress.update(static_cast<double>(examples)); };
@@ -145,6 +147,7 @@ Status run_make(RecallMakeOptions& o, const Common& common) {
     json["length"] = summary.length;
     json["chance"] = summary.chance;
     json["ceiling"] = 1.0;
+    if (!o.stories.empty()) json["questions_left_out"] = summary.left_out;
     for (const auto& [name, count] : summary.splits) json[name + "_examples"] = count;
     for (const auto& [name, count] : found.distinct) json[name + "_distinct"] = count;
     json["overlap"] = found.overlap;
@@ -153,6 +156,9 @@ Status run_make(RecallMakeOptions& o, const Common& common) {
     print_json(json, stream);
     return Status::kDone;
   }
+  if (summary.left_out > 0)
+    log_warning("--length {}: {} of {} questions have longer stories and are left out: what is measured is easier",
+                summary.length, grouped(summary.left_out), grouped(static_cast<Index>(spec.inputs->stories.size())));
   if (stream == Stream::kError && common.quiet) return Status::kDone;
   std::string splits;
   for (std::size_t i = 0; i < summary.splits.size(); ++i)

@@ -7,6 +7,7 @@
 #include "base/stopwatch.h"
 #include "cli/progress.h"
 #include "cli/recall_report.h"
+#include "text/answer_match.h"
 #include "text/text_reader.h"
 #include "train/model_checkpoint.h"
 
@@ -80,6 +81,7 @@ class Run {
     if (o_.max_examples > 0 && std::cmp_less(o_.max_examples, lines.lines.size()))
       lines.lines.resize(static_cast<std::size_t>(o_.max_examples));
     const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(file_.facts().tokenizer);
+    warn_of_losses(*tokenizer, lines);
     const bool choices = lines.kind == LineKind::choices, blanks = choices && have_blanks(lines);
     subject_.data = lines.name;
     subject_.digest = lines.digest;
@@ -100,6 +102,22 @@ class Run {
     common_.json ? print_json(question_report_json(subject_, lines.kind, options.prompt, result))
                  : print_text(question_report_text(subject_, lines.kind, options.prompt, result));
     return gate(result.accuracy(lines.kind));
+  }
+
+  /// Looks at the first lines for what the model's tokenizer cannot write.
+  void warn_of_losses(const Tokenizer& tokenizer, const RecallLines& lines) const {
+    constexpr std::size_t kLines = 64;
+    const std::size_t looked_at = std::min(kLines, lines.lines.size());
+    const auto lost = std::ranges::count_if(
+        lines.lines.begin(), lines.lines.begin() + static_cast<std::ptrdiff_t>(looked_at), [&](const RecallLine& line) {
+          const std::string text = line.question + line.text;
+          return squeeze_blanks(tokenizer.decode(tokenizer.encode(text))) != squeeze_blanks(text);
+        });
+    if (lost > 0)
+      log_warning(
+          "{}: its tokenizer, {}, cannot write {} of the first {} lines as they stand; what it reads is not what they "
+          "ask",
+          subject_.model, describe(tokenizer), lost, looked_at);
   }
 
   std::string prompt_of(const RecallLines& lines) const {
@@ -191,7 +209,7 @@ void add_recall_run(Command& tool, RecallRunOptions& o) {
       "the context, then \"Question: {question}\\nAnswer:\")");
   add_count(lines, "--max-tokens", o.max_tokens, 0, kMaxCount,
             "cut longer texts to this many tokens, at their beginning; 0: never");
-  add_count(lines, "--answer-tokens", o.answer_tokens, 1, kMaxCount, "longest completion");
+  add_count(lines, "--answer-tokens", o.answer_tokens, 1, 1 << 20, "longest completion");
   add_text(lines, "--stop", o.stop, "TEXT", "text that ends a completion; empty: none");
   add_real(main, "--min-accuracy", o.min_accuracy, between(0, 1), "end with status 3 where the accuracy is below this");
   run.runs([&](const Common& common) {

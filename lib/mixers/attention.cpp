@@ -144,8 +144,15 @@ class Attention final : public Mixer {
   bool sees_blocks() const override { return true; }
   Memory memory() const override { return window_ == 0 ? Memory::growing : Memory::fixed; }
   Index state_bytes(Index length) const override {
-    const Index rows = window_ == 0 ? capacity(length) : window_;
+    const Index rows = window_ == 0 ? length : window_;
     return 2 * rows * kv_heads_ * width_ * static_cast<Index>(sizeof(float)) + 8 + convs_.state_bytes();
+  }
+  Index spare_bytes(const State& state) const override {
+    if (window_ != 0) return 0;
+    const std::vector<std::int64_t>& position = state.integers(kPosition);
+    const Index used = position.empty() ? 0 : *std::max_element(position.begin(), position.end());
+    const Index spare = state.lanes() * (state.real(kKeys).extent(1) - used);
+    return 2 * spare * kv_heads_ * width_ * static_cast<Index>(sizeof(float));
   }
   double mixing_cost(Index length) const override {
     return static_cast<double>(2 * dim_ * (window_ == 0 ? length : std::min(length, window_)));

@@ -108,6 +108,8 @@ class Mixer {
   virtual bool sees_blocks() const { return false; }
   /// Bytes of one lane's state after `length` tokens.
   virtual Index state_bytes(Index) const { return initial_state(1).bytes(); }
+  /// Of the bytes of `state`, those that wait for tokens to come: the rows ahead of a cache that grows in steps.
+  virtual Index spare_bytes(const State&) const { return 0; }
   /// Multiply-adds a token of the mixing itself, without the projections, at position `length` of a stream.
   virtual double mixing_cost(Index length) const = 0;
   virtual BlockDefaults block() const { return {}; }

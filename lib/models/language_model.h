@@ -38,6 +38,7 @@ class LanguageModel final : public SequenceModel {
   ModelState initial_state(Index lanes) const override;
   void reset(ModelState& state, Index lane) const override;
   Index state_bytes(Index length) const override;
+  Index held_bytes(const ModelState& state) const override { return state.bytes() - stack_.spare_bytes(state); }
   Var forward(Tape& tape, std::span<const std::int32_t> tokens, const Context& context,
               ModelState& state) const override;
   LossOutput loss(Tape& tape, const Var& hidden, std::span<const std::int32_t> targets,

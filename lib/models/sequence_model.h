@@ -36,6 +36,8 @@ class SequenceModel {
   virtual void reset(ModelState& state, Index lane) const = 0;
   /// Bytes of one lane's state after `length` tokens.
   virtual Index state_bytes(Index length) const = 0;
+  /// Bytes of what `state` holds, without the rows that caches have ahead of the tokens to come.
+  virtual Index held_bytes(const ModelState& state) const { return state.bytes(); }
 
   /// Parallel form.  tokens: [B,T] row-major; returns the hidden states [B,T,D] that the head reads.
   virtual Var forward(Tape& tape, std::span<const std::int32_t> tokens, const Context& context,

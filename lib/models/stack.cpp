@@ -144,6 +144,12 @@ Index Stack::state_bytes(Index length) const {
   return bytes;
 }
 
+Index Stack::spare_bytes(const ModelState& state) const {
+  Index bytes = 0;
+  for (std::size_t i = 0; i < blocks_.size(); ++i) bytes += blocks_[i].mixer().spare_bytes(state.layers[2 * i]);
+  return bytes;
+}
+
 double Stack::mixing_cost(Index length) const {
   double cost = 0;
   for (const Block& block : blocks_)

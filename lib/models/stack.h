@@ -31,6 +31,8 @@ class Stack {
   void reset(ModelState& state, Index lane) const;
   /// Bytes of one lane's state after `length` rows.
   Index state_bytes(Index length) const;
+  /// Of the bytes of `state`, those that wait for rows to come (Mixer::spare_bytes).
+  Index spare_bytes(const ModelState& state) const;
   /// Multiply-adds a row of the mixing, at position `length`.
   double mixing_cost(Index length) const;
 

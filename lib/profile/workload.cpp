@@ -100,7 +100,7 @@ bool DecodeWorkload::ready() {
   std::optional<ModelState> read = read_tokens(model_, length_, lanes_, seed_);
   if (!read) return false;
   state_ = std::move(*read);
-  state_bytes_ = state_.bytes();
+  state_bytes_ = model_.held_bytes(state_);
   drawn_ = 0;
   if (stretch_ > 1) step();  // a cache that is full grows here
   read_s_ = watch.seconds();
@@ -119,7 +119,7 @@ bool DecodeWorkload::run() {
 
 bool PrefillWorkload::run() {
   const std::optional<ModelState> state = read_tokens(model_, length_, lanes_, seed_);
-  if (state) state_bytes_ = state->bytes();
+  if (state) state_bytes_ = model_.held_bytes(*state);
   return state.has_value();
 }
 
@@ -157,7 +157,7 @@ bool TrainWorkload::run() {
 std::optional<Index> TrainWorkload::state_bytes() {
   const std::optional<ModelState> state = read_tokens(model_, length_, lanes_, seed_);
   if (!state) return std::nullopt;
-  return state->bytes();
+  return model_.held_bytes(*state);
 }
 
 }  // namespace quipu::inline QUIPU_REAL_NS

@@ -95,7 +95,7 @@ RecallFileSummary make_recall_file(const RecallFileSpec& spec) {
                             .ceiling = 1,
                             .chance_among_seen = task->chance_among_seen(),
                             .whole_examples = task->whole_examples()});
-  RecallFileSummary summary{task->vocab(), task->length(), task->chance(), {}, {}};
+  RecallFileSummary summary{task->vocab(), task->length(), task->chance(), task->left_out(), {}, {}};
   RecallAudit audit(*task);
   const Index length = task->length(), block = std::max<Index>(1, kBlockTokens / length);
   std::vector<std::int32_t> inputs, targets;

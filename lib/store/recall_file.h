@@ -27,6 +27,7 @@ struct RecallFileSpec {
 struct RecallFileSummary {
   Index vocab = 0, length = 0;
   double chance = 0;
+  Index left_out = 0;                                 ///< RecallTask::left_out
   std::vector<std::pair<std::string, Index>> splits;  ///< examples
   RecallFindings findings;
 };

@@ -150,8 +150,7 @@ void Builder::check_files() const {
     for (const std::string& file : files) {
       std::error_code ignored;
       streams += file == "-" ? 1 : 0;
-      if (file != "-" && spec_.output != "-" && std::filesystem::is_regular_file(file, ignored) &&
-          std::filesystem::equivalent(file, spec_.output, ignored))
+      if (is_same_file(file, spec_.output))
         throw InputError("{}: is both the text and the output; choose another name for the dataset", file);
       if (file != "-" && !std::filesystem::exists(file, ignored))
         throw InputError("{}: cannot read: there is no such file; check the name", file);

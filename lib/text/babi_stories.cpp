@@ -16,6 +16,7 @@ std::vector<BabiQuestion> parse_babi(std::string_view text, const std::string& n
   std::vector<BabiQuestion> questions;
   std::vector<std::string> facts;
   Index number = 0, last = 0;
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string_view line = text.substr(at, end - at);
@@ -27,8 +28,8 @@ std::vector<BabiQuestion> parse_babi(std::string_view text, const std::string& n
     for (const char c : line.substr(0, blank))
       own = c >= '0' && c <= '9' && own < 1000000 ? 10 * own + (c - '0') : -1000000;
     if (blank == line.npos || own < 1 || (own != 1 && own != last + 1))
-      throw InputError("{}: line {}: does not begin with {} or 1 and a blank, as bAbI's lines do", name, number,
-                       last + 1);
+      throw InputError("{}: line {}: does not begin with {}1 and a blank, as bAbI's lines do", name, number,
+                       last > 0 ? fmt::format("{} or ", last + 1) : "");
     if (own == 1) facts.clear();
     last = own;
     const std::string_view rest = line.substr(blank + 1);

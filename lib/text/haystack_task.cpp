@@ -138,6 +138,13 @@ class NeedleTask final : public HaystackTask {
       : HaystackTask(v, std::move(inputs)),
         depth_(v.contains("depth") ? v.at("depth") : -1),
         digits_(static_cast<int>(v.at("digits"))) {
+    if (has_number() && inputs_.needle.find("{k}") == std::string::npos)
+      throw UsageError("--needle '{}': has no {{k}}, which the answer '{}' asks for; write it where the number stands",
+                       inputs_.needle, inputs_.answer);
+    const std::string hint = squeeze_blanks(has_number() ? before_number() : needle(""));
+    if (hint.empty()) throw UsageError("--needle '{}': begins with its number; put words before it", inputs_.needle);
+    if (squeeze_blanks(inputs_.filler).find(hint) != std::string::npos)
+      throw UsageError("--text: has '{}' in it, the needle's own words; give another text or --needle", hint);
     const std::string longest(static_cast<std::size_t>(digits_), '8');
     const Tokenizer& tokenizer = *inputs_.tokenizer;
     if (squeeze_blanks(tokenizer.decode(tokenizer.encode(needle(longest)))) != squeeze_blanks(needle(longest)))
@@ -271,6 +278,7 @@ class BabilongTask final : public HaystackTask {
   }
 
   Index source_of(std::span<const std::int32_t>, Index) const override { return -1; }
+  Index left_out() const override { return static_cast<Index>(inputs_.stories.size() - told_.size()); }
 
  private:
   struct Told {

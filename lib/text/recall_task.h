@@ -68,6 +68,8 @@ class RecallTask {
 
   /// A tokenizer of the kind `words` that has the vocabulary's tokens as words; that of its text for a task in one.
   virtual TokenizerData tokenizer() const;
+  /// Of the questions that were given to ask, those whose stories are longer than an example: they are not asked.
+  virtual Index left_out() const { return 0; }
   /// Whether an answer is several tokens that are right together.
   virtual bool whole_examples() const { return false; }
 };

@@ -47,7 +47,7 @@ class Generator {
   std::int64_t tokens() const { return tokens_; }
   /// The last of them; -1: none.
   std::int32_t last_token() const { return waiting_.empty() ? -1 : waiting_.back(); }
-  Index state_bytes() const { return memory_.bytes(); }
+  Index state_bytes() const { return model_.held_bytes(memory_); }
 
  private:
   void read_waiting();

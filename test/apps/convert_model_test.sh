@@ -62,6 +62,8 @@ refused 1 "book.txt: " "$bin/convert" model book.txt -o bad
 refused 1 "book.h5: " "$bin/convert" model book.h5 -o bad
 mkdir bare
 cp published/model.safetensors bare
+refused 1 "model.safetensors: is read, and the output would take its place" \
+  "$bin/convert" model bare/model.safetensors -o bare/model.safetensors
 refused 1 "nor a config.json beside it" "$bin/convert" model bare -o bad
 mkdir torn
 cp published/config.json torn

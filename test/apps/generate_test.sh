@@ -133,6 +133,7 @@ refused 2 "stop" gsa.h5 "Hi" --stop ""
 refused 2 "prompt-file" gsa.h5 "Hi" --prompt-file prompt
 refused 2 "standard input" - -
 refused 2 "state-out" gsa.h5 "Hi" --state-out -
+refused 1 "gsa.h5: is read, and the output would take its place" gsa.h5 "Hi" --tokens 3 --state-out gsa.h5
 refused 1 "empty" gsa.h5 -
 refused 1 "nowhere" gsa.h5 "Hi" --tokens 3 --state-out nowhere/s.h5
 if command -v script >/dev/null; then

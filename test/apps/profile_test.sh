@@ -58,8 +58,8 @@ if command -v gnuplot >/dev/null; then
   for text in "time per token, decode" "peak memory" gsa attention; do grep -q "$text" cost.svg || fail "no $text in the plot"; done
 fi
 
-# More than the memory holds is a note, and the rest goes on.
-status 0 "${profile[@]}" --mixer gsa --layers 1 --dim 4096 --vocab 64 --mode train --lengths 16777216 --tsv
+# More than the memory holds is a note; where nothing else was asked for, nothing was measured.
+status 1 "${profile[@]}" --mixer gsa --layers 1 --dim 4096 --vocab 64 --mode train --lengths 16777216 --tsv
 column note out | grep -q "memory" || fail "no note: $(cat out)"
 
 # A signal: what was measured is reported.
@@ -83,6 +83,13 @@ refused 2 "--threads" "${profile[@]}" --mixer gsa --threads 1,0
 refused 2 "--tsv and --json" "${profile[@]}" --mixer gsa --tsv --json
 refused 2 "unknown option --colour" "${profile[@]}" --mixer gsa --colour
 refused 2 "with a shape of its own" "${profile[@]}" model.h5 --dim 32
+refused 2 "with a shape of its own" "${profile[@]}" model.h5 --vocab 32
+cp model.h5 copy.h5
+refused 1 "copy.h5: is read, and the output would take its place" "${profile[@]}" copy.h5 -o copy.h5 --lengths 8
+cmp -s model.h5 copy.h5 || fail "the model is gone"
+status 1 "${profile[@]}" model.h5 --mode prefill --lengths 64 -o cost.h5
+said "nothing was measured, so nothing is written" err
+"$bin/convert" show cost.h5 | grep -q "rows  *6" || fail "an empty profile in the place of one"
 refused 2 "-: every cell reads the model anew" "${profile[@]}" -
 refused 1 "absent.h5" "${profile[@]}" absent.h5
 refused 1 "no/such/cost.h5" "${profile[@]}" --mixer gsa -o no/such/cost.h5

@@ -71,6 +71,16 @@ grep -q '"distance_from":256' out || fail "no distance: $(cat out)"
 printf '1 Ann went home.\n2 Where is Ann?\thome\t1\n3 Ann went out.\n4 Where is Ann?\tout\t3\n' >babi.txt
 status 0 "$bench" make babilong -o babi.h5 --text book.txt --babi babi.txt --length 200 --train 30 --test 0
 said "chance 0.5" out
+ln -s book.txt same.txt
+refused 1 "book.txt: is read, and the output would take its place" "$bench" make passkey -o book.txt --text book.txt --test 3
+refused 1 "book.txt: is read, and the output" "$bench" make babilong -o same.txt --text book.txt --babi same.txt
+refused 1 "bytes.h5: is read, and the output" "$bench" make passkey -o bytes.h5 --tokenizer bytes.h5 --test 3
+grep -q "line 300 of a small text" book.txt || fail "the text is gone"
+printf '1 Ann went home, and there she sat and read a book of many hundreds of pages until it was late in the evening, and not before.\n2 Where is Ann?\thome\t1\n' >long.txt
+status 0 "$bench" make babilong -o babi.h5 --text book.txt --babi babi.txt --babi long.txt --length 120 --test 5
+said "1 of 3 questions have longer stories and are left out" err
+refused 2 "has no {k}, which the answer" "$bench" make needle -o bad.h5 --text book.txt --needle "no number"
+refused 2 "has 'This is line' in it" "$bench" make needle -o bad.h5 --text book.txt --needle "This is line {k}."
 echo '{"question": "Is it a line?", "choices": ["yes", "no", "perhaps"], "label": 0}' >choices.jsonl
 echo '{"question": "What?", "choices": ["this", "that"], "label": 1}' >>choices.jsonl
 gzip -k choices.jsonl
@@ -81,6 +91,8 @@ status 0 "$bench" run bytes.h5 choices.jsonl --json --max-examples 1
 said '"n":1,' out
 status 0 "$bench" run bytes.h5 choices.jsonl --json
 [ "$(key accuracy)$(key task_digest)" = "$(key accuracy gzipped)$(key task_digest gzipped)" ] || fail "gzip: $(cat out)"
+status 0 "$bench" run gsa.h5 choices.jsonl --json
+said "cannot write 2 of the first 2 lines as they stand" err
 echo '{"context": "The line says 4.", "question": "What does it say?", "answers": ["4", "four"]}' >answers.jsonl
 status 0 "$bench" run bytes.h5 answers.jsonl --json --answer-tokens 8
 for name in contains contains_as_is exact_match exact_match_as_is f1 answer_in_context; do

@@ -126,7 +126,7 @@ TEST_CASE("language model: pieces and steps give the logits of one piece") {
       for (std::size_t i = 0; i < whole.layers.size(); ++i)
         CHECK(state_error(other->layers[i], whole.layers[i]) < kSame);
     }
-    CHECK(model.state_bytes(length) * 2 == whole.bytes());
+    CHECK(model.state_bytes(length) * 2 == model.held_bytes(whole));
   }
 }
 

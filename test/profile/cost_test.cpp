@@ -25,11 +25,11 @@ TEST_CASE("cost: attention, counted by hand") {
   // Multiply-adds of position p: 2 p D a layer.
   const TokenCost decode = token_cost(model, ProfileMode::decode, 5, 3);
   CHECK(decode.flops == 2 * (kStack + kHead + 2 * (2 * 8 * 6)));
-  // The cache has room for 8 rows of keys and values, and a count in each layer; then the position.
-  CHECK(decode.bytes == doctest::Approx((kStack + kHead + kNorms) * 4 / 3 + 2 * (2 * 8 * 8 * 4 + 8) + 8));
+  // The cache holds 5 rows of keys and values, and a count in each layer; then the position.
+  CHECK(decode.bytes == doctest::Approx((kStack + kHead + kNorms) * 4 / 3 + 2 * (2 * 5 * 8 * 4 + 8) + 8));
   const TokenCost prefill = token_cost(model, ProfileMode::prefill, 5, 3);
   CHECK(prefill.flops == 2 * (kStack + 2 * (2 * 8 * 3)));
-  CHECK(prefill.bytes == doctest::Approx((kStack + kNorms) * 4 / 15 + (2.0 * (2 * 8 * 8 * 4 + 8) + 8) / 5));
+  CHECK(prefill.bytes == doctest::Approx((kStack + kNorms) * 4 / 15 + (2.0 * (2 * 5 * 8 * 4 + 8) + 8) / 5));
   const TokenCost train = token_cost(model, ProfileMode::train, 5, 3, 1000);
   CHECK(train.flops == 3 * 2 * (kStack + kHead + 2 * (2 * 8 * 3)));
   const double parameters = kStack + 2 * kHead + kNorms;  // the embedding table too

@@ -57,8 +57,11 @@ TEST_CASE("babi: stories with the facts that stand before each question") {
   CHECK(questions[1].facts.size() == 3);
   CHECK(questions[1].answer == "garden");
   CHECK(questions[2].facts == std::vector<std::string>{"Ann is here."});
+  CHECK(parse_babi(std::string("\xEF\xBB\xBF") + kBabi, "b.txt").size() == 3);
   CHECK_THROWS_WITH_AS(parse_babi("1 A.\n3 B.\n", "b.txt"),
                        "b.txt: line 2: does not begin with 2 or 1 and a blank, as bAbI's lines do", InputError);
+  CHECK_THROWS_WITH_AS(parse_babi("A.\n", "b.txt"),
+                       "b.txt: line 1: does not begin with 1 and a blank, as bAbI's lines do", InputError);
   CHECK_THROWS_WITH_AS(parse_babi("1 A.\nx\n", "b.txt"), doctest::Contains("line 2: does not begin"), InputError);
   CHECK_THROWS_WITH_AS(parse_babi("1 Q?\tyes\t1\n", "b.txt"), doctest::Contains("line 1: its question has no answer"),
                        InputError);
