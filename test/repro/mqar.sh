@@ -14,15 +14,16 @@ mkdir -p "$folder"
 mixers=${MIXERS:-attention gsa gla retnet hgrn2 mamba}
 
 # A head of RetNet forgets at a fixed pace, one alone within some thirty tokens.
-heads=()
-[[ " $mixers " != *" retnet "* ]] || heads=(--set retnet.heads=4)
+own=()
+[[ " $mixers " != *" retnet "* ]] || own+=(--set retnet.heads=4)
+[ "$mixers" = mamba ] || own+=(--set use_short_conv=true)  # Mamba has its own
 
 for length in ${LENGTHS:-64 256}; do
   # A step has 2,048 tokens with 128 queries. 64 keys and 64 values, one head, no channel mixer: a step costs little.
-  # Everywhere a convolution of four tokens stands before the memory (Mamba has its own).
+  # Everywhere a convolution of four tokens stands before the memory.
   "$bin/recall-bench" sweep "$folder/$length" --task mqar --vocab 128 --length "$length" --pairs $((length / 16)) \
     --train 200000 --mixer "${mixers// /,}" --dim "$(tr ' ' , <<<"${WIDTHS:-64 128}")" --layers 2 --heads 1 \
-    --channel-mixer none --set use_short_conv=true "${heads[@]}" --lr 5e-4,1e-3,2e-3,4e-3 --seeds 1,2,3 \
+    --channel-mixer none "${own[@]}" --lr 5e-4,1e-3,2e-3,4e-3 --seeds 1,2,3 \
     --batch $((2048 / length)) --steps 2000 --warmup 100 --eval-every 200 --stop-below 0.003 \
     --plot "$folder/recall-$length.svg" "$@"
 done
