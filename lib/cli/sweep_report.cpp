@@ -241,7 +241,9 @@ Json summary_json(const SweepPlan& plan, const PointSummary& s) {
 }
 
 PlotSheet recall_plot(const SweepPlan& plan, const std::vector<PointSummary>& points) {
-  PlotSheet sheet{.panels = {}, .columns = 2};
+  std::vector<Index> widths, layers;
+  for (const SweepPoint& p : plan.grid.points) add_once(widths, p.dim), add_once(layers, p.layers);
+  PlotSheet sheet{.panels = {}, .columns = widths.size() > 1 ? 2 : 1};
   const PlotAxis state{"state (bytes)", AxisScale::log2}, width{"width", AxisScale::log2};
   const PlotAxis accuracy{"accuracy on the test split (mean over seeds)", AxisScale::linear, 0, 1};
   for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
@@ -249,8 +251,6 @@ PlotSheet recall_plot(const SweepPlan& plan, const std::vector<PointSummary>& po
     by_state.x = state, by_width.x = width;
     by_state.y = by_width.y = accuracy;
     by_state.title = by_width.title = task_text(plan, task);
-    std::vector<Index> layers;
-    for (const SweepPoint& p : plan.grid.points) add_once(layers, p.layers);
     for (const PointSummary& s : points) {
       const SweepPoint& p = plan.grid.points[s.point];
       if (p.task != task) continue;
@@ -259,7 +259,7 @@ PlotSheet recall_plot(const SweepPlan& plan, const std::vector<PointSummary>& po
       add_point(by_width, width_line(plan.grid, p) + suffix, {static_cast<double>(p.dim), s.mean, s.deviation});
     }
     sheet.panels.push_back(std::move(by_state));
-    sheet.panels.push_back(std::move(by_width));
+    if (widths.size() > 1) sheet.panels.push_back(std::move(by_width));
   }
   return sheet;
 }

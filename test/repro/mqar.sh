@@ -13,10 +13,10 @@ if grep -q avx512f /proc/cpuinfo; then export OPENBLAS_CORETYPE=${OPENBLAS_CORET
 mkdir -p "$folder"
 mixers=${MIXERS:-attention gsa gla retnet hgrn2 mamba}
 
-# A head of RetNet forgets at a fixed pace, one alone within some thirty tokens.
 own=()
-[[ " $mixers " != *" retnet "* ]] || own+=(--set retnet.heads=4)
 [ "$mixers" = mamba ] || own+=(--set use_short_conv=true)  # Mamba has its own
+# A head of RetNet forgets at a fixed pace, one alone within some thirty tokens.
+[[ " $mixers " != *" retnet "* ]] || own+=(--set retnet.heads=4)
 
 for length in ${LENGTHS:-64 256}; do
   # A step has 2,048 tokens with 128 queries. 64 keys and 64 values, one head, no channel mixer: a step costs little.
