@@ -1,5 +1,6 @@
 #include "cli/app.h"
 #include "cli/command_line.h"
+#include "cli/console.h"
 #include "cli/convert_model.h"
 #include "cli/convert_text.h"
 #include "cli/file_report.h"

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/file_system.h"
 #include "base/log.h"
 
 namespace quipu {
@@ -101,6 +102,17 @@ void require_not_terminal(const std::string& what) {
   if (isatty(STDIN_FILENO) == 1) {
     throw UsageError("standard input: is a terminal, and {} would be read from it; name a file, or pipe it in", what);
   }
+}
+
+void refuse_terminal_output(const std::string& output) {
+  if (output == "-" && isatty(STDOUT_FILENO) == 1)
+    throw UsageError("--output -: is a terminal, and the result is no text; give a file, or pipe it on");
+}
+
+void refuse_input_as_output(const std::string& output, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs)
+    if (is_same_file(input, output))
+      throw InputError("{}: is read, and the output would take its place; choose another name for the output", input);
 }
 
 }  // namespace quipu

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace quipu {
 
@@ -29,5 +30,9 @@ void set_console_bar(const std::string& bar);
 /// Refuses to wait for somebody to type where standard input is a terminal. Throws UsageError.
 /// `what` is what would be read, such as "text".
 void require_not_terminal(const std::string& what);
+/// Throws UsageError where a file would be written to a terminal.
+void refuse_terminal_output(const std::string& output);
+/// Throws InputError where a file that is read would be replaced by the output.
+void refuse_input_as_output(const std::string& output, const std::vector<std::string>& inputs);
 
 }  // namespace quipu

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/log.h"
-#include "cli/convert_text.h"
+#include "cli/console.h"
 #include "cli/human.h"
 #include "exchange/export_model.h"
 #include "exchange/gguf_tokenizer.h"
@@ -161,9 +161,9 @@ Status run_model(const ConvertModelOptions& o, const std::string& line) {
   Loaded loaded = [&] {
     if (std::filesystem::is_directory(o.input, ignored)) return load_foreign(open_tensor_source(o.input), o);
     InputFile input(o.input);
-    if (!input.is_hdf5()) refuse_input_as_output(o.output, {o.input});
-    return input.is_hdf5() ? load_own(std::move(input), o)
-                           : load_foreign(open_tensor_source(std::move(input), o.input), o);
+    if (input.is_hdf5()) return load_own(std::move(input), o);
+    refuse_input_as_output(o.output, {o.input});
+    return load_foreign(open_tensor_source(std::move(input), o.input), o);
   }();
   const Parameters& parameters = loaded.model->parameters();
   if (o.format == "published") {

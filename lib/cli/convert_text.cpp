@@ -1,12 +1,10 @@
 #include "cli/convert_text.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
-#include "base/file_system.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "cli/console.h"
 #include "cli/human.h"
 #include "cli/progress.h"
 
@@ -84,17 +82,6 @@ Status run_text(ConvertTextOptions& o, const std::string& command) {
 }
 
 }  // namespace
-
-void refuse_terminal_output(const std::string& output) {
-  if (output == "-" && isatty(STDOUT_FILENO) == 1)
-    throw UsageError("--output -: is a terminal, and the result is no text; give a file, or pipe it on");
-}
-
-void refuse_input_as_output(const std::string& output, const std::vector<std::string>& inputs) {
-  for (const std::string& input : inputs)
-    if (is_same_file(input, output))
-      throw InputError("{}: is read, and the output would take its place; choose another name for the output", input);
-}
 
 void add_convert_text(Command& tool, ConvertTextOptions& o, const std::string& line) {
   Command& text = tool.command("text", "make a dataset of text", kTextHelp);

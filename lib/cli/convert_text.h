@@ -17,9 +17,4 @@ struct ConvertTextOptions {
 /// Adds the command `text` to `convert`. `line`: the command line, for the provenance.
 void add_convert_text(Command& tool, ConvertTextOptions& options, const std::string& line);
 
-/// Throws UsageError where a file would be written to a terminal.
-void refuse_terminal_output(const std::string& output);
-/// Throws InputError where a file that is read would be replaced by the output.
-void refuse_input_as_output(const std::string& output, const std::vector<std::string>& inputs);
-
 }  // namespace quipu

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "cli/console.h"
-#include "cli/convert_text.h"
 
 namespace quipu {
 

@@ -6,7 +6,7 @@
 #include "base/stop.h"
 #include "base/threads.h"
 #include "cli/cell_process.h"
-#include "cli/convert_text.h"
+#include "cli/console.h"
 #include "cli/profile_report.h"
 #include "cli/progress.h"
 #include "profile/ceiling.h"

@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "cli/console.h"
-#include "cli/convert_text.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "store/text_dataset.h"

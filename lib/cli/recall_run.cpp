@@ -109,10 +109,8 @@ class Run {
     constexpr std::size_t kLines = 64;
     const std::size_t looked_at = std::min(kLines, lines.lines.size());
     const auto lost = std::ranges::count_if(
-        lines.lines.begin(), lines.lines.begin() + static_cast<std::ptrdiff_t>(looked_at), [&](const RecallLine& line) {
-          const std::string text = line.question + line.text;
-          return squeeze_blanks(tokenizer.decode(tokenizer.encode(text))) != squeeze_blanks(text);
-        });
+        lines.lines.begin(), lines.lines.begin() + static_cast<std::ptrdiff_t>(looked_at),
+        [&](const RecallLine& line) { return !comes_back(tokenizer, line.question + line.text); });
     if (lost > 0)
       log_warning(
           "{}: its tokenizer, {}, cannot write {} of the first {} lines as they stand; what it reads is not what they "

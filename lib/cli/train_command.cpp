@@ -1,6 +1,7 @@
 #include "cli/train_command.h"
 
 #include "base/error.h"
+#include "cli/console.h"
 #include "store/model_file.h"
 
 namespace quipu {
@@ -200,6 +201,7 @@ ModelConfig resolve_model(const TrainRequest& r) {
 TrainOptions resolve(const TrainRequest& r, const Common& common) {
   if (r.data.empty()) throw UsageError("DATA.h5: is missing; give a dataset, made by `convert text`");
   if (r.train.output.empty() && !r.dry_run) throw UsageError("--output: is missing; say where the model goes with -o");
+  refuse_input_as_output(r.train.log, {r.data, r.train.init});
   TrainOptions o = r.train;
   if (r.dry_run) {  // touches no file
     o.resume = "never";

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "text/blank.h"
+#include "text/tokenizer.h"
 
 namespace quipu {
 namespace {
@@ -46,6 +47,10 @@ std::string squeeze_blanks(std::string_view text) {
   std::string out;
   for (const std::string& word : words_of(text)) out += (out.empty() ? "" : " ") + word;
   return out;
+}
+
+bool comes_back(const Tokenizer& tokenizer, const std::string& text) {
+  return squeeze_blanks(tokenizer.decode(tokenizer.encode(text))) == squeeze_blanks(text);
 }
 
 bool contains_answer(std::string_view completion, const std::vector<std::string>& answers, bool squeeze) {

@@ -147,7 +147,7 @@ class NeedleTask final : public HaystackTask {
       throw UsageError("--text: has '{}' in it, the needle's own words; give another text or --needle", hint);
     const std::string longest(static_cast<std::size_t>(digits_), '8');
     const Tokenizer& tokenizer = *inputs_.tokenizer;
-    if (squeeze_blanks(tokenizer.decode(tokenizer.encode(needle(longest)))) != squeeze_blanks(needle(longest)))
+    if (!comes_back(tokenizer, needle(longest)))
       throw UsageError("--tokenizer: {} cannot write the needle '{}'; give a lossless one, such as bytes",
                        describe(tokenizer), inputs_.needle);
     const Tail tail = tail_of(question(longest), answer(longest));

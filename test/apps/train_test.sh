@@ -132,6 +132,11 @@ train --list-mixers --json 2>/dev/null | grep -q '"name":"gsa".*"memory":"fixed"
 train --describe-mixer gsa 2>/dev/null | grep -q '^slots *64 *memory slots' || fail "--describe-mixer"
 refuses 2 "--mixer nomixer: is unknown" train --describe-mixer nomixer
 
+# The log takes the place of nothing that is read.
+cp data.h5 kept.h5
+refuses 1 "kept.h5: is read, and the output would take its place" train kept.h5 -o bad.h5 "${tiny[@]}" --log kept.h5
+cmp -s data.h5 kept.h5 || fail "the dataset is gone"
+
 # Through pipes: the dataset from one, the checkpoint into another.
 train - -o - "${tiny[@]}" --steps 3 <data.h5 2>/dev/null >piped.h5 || fail "pipes: status $?"
 "$bin/convert" show piped.h5 >/dev/null 2>&1 || fail "pipes: no checkpoint came out"

@@ -7,21 +7,18 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "mixers/registry.h"
 #include "models/language_model.h"
 #include "tensor/blas.h"
+#include "train/model_checkpoint.h"
 #include "train/optimizer.h"
 
 using namespace quipu;
 
 namespace {
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -35,10 +32,7 @@ class Subject {
       : model_(config, true), batch_(batch), layout_(Layout::fresh(batch, config.length)) {
     Parameters& parameters = model_.parameters();
     parameters.initialise(1);
-    std::vector<ParameterGroup> groups;
-    for (const auto& e : parameters.trainable())
-      groups.push_back({e.begin, e.end, e.parameter->traits().decay, e.parameter->traits().lr_scale});
-    optimizer_ = Optimizer({}, groups);
+    optimizer_ = Optimizer({}, optimizer_groups(parameters));
     const auto n = static_cast<std::size_t>(batch * config.length);
     const Rng rng(1, 0, 0);
     for (std::size_t i = 0; i < n; ++i)
@@ -46,7 +40,7 @@ class Subject {
   }
 
   double model_seconds() {
-    const double begin = seconds_now();
+    const Stopwatch watch;
     Parameters& parameters = model_.parameters();
     parameters.zero_gradients();
     {
@@ -57,7 +51,7 @@ class Subject {
     }
     const GradientNorm norm = grad_norm(parameters.gradients());
     optimizer_.step(parameters.values(), parameters.gradients(), 1e-3, clip_coefficient(norm.norm, 1));
-    return seconds_now() - begin;
+    return watch.seconds();
   }
 
   /// All products of the model: y = x W^T, dx = dy W and dW = dy^T x.
@@ -84,13 +78,13 @@ class Subject {
     const Index all = batch_ * layout_.length, rows = out > kWide ? std::min(all, kSlice) : all;
     const Tensor x = Tensor::zeros({rows, in}), y = Tensor::zeros({rows, out}), w = Tensor::zeros({out, in}),
                  dx = Tensor::zeros({rows, in}), dw = Tensor::zeros({out, in});
-    const double begin = seconds_now();
+    const Stopwatch watch;
     for (Index row = 0; row < all; row += rows) {
       blas::multiply_bt(y.matrix(), x.matrix(), w.matrix());
       blas::multiply(dx.matrix(), y.matrix(), w.matrix());
       blas::multiply_at(dw.matrix(), y.matrix(), x.matrix());
     }
-    return seconds_now() - begin;
+    return watch.seconds();
   }
 
   LanguageModel model_;

@@ -13,18 +13,12 @@
 #include "tensor/arena.h"
 #include "tensor/blas.h"
 #include "tensor/linear_products.h"
+#include "train/model_checkpoint.h"
 #include "train/optimizer.h"
 
 using namespace quipu;
 
 namespace {
-
-std::vector<ParameterGroup> groups_of(const Parameters& parameters) {
-  std::vector<ParameterGroup> groups;
-  for (const auto& e : parameters.trainable())
-    groups.push_back({e.begin, e.end, e.parameter->traits().decay, e.parameter->traits().lr_scale});
-  return groups;
-}
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -81,7 +75,7 @@ int main(int argc, char** argv) {
   model.set_checkpoint_activations(checkpoint);
   Parameters& parameters = model.parameters();
   parameters.initialise(1);
-  Optimizer optimizer({}, groups_of(parameters));
+  Optimizer optimizer({}, optimizer_groups(parameters));
   const auto n = static_cast<std::size_t>(batch * config.length);
   std::vector<std::int32_t> tokens(n), targets(n);
   const Rng rng(1, 0, 0);
